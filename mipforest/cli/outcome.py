@@ -91,6 +91,7 @@ def summary(result: Mapping[str, Any], saved: Saved | None, width: int | None = 
 
     facts = [("Status", status_in_words(result)), *_objective(result), ("Verified", _verified(result))]
     facts += [*_accuracy(result), *_measures(result), *_reported(result), *_features(result)]
+    facts += [("Conflict", result["conflict"])] if "conflict" in result else []
     facts += [("Time", _time(result))]
     facts += [("Note", text) for text in result.get("warnings", ())]
     facts += [("Data", text) for text in result["data"].get("notes", ())]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import prod
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -38,6 +38,10 @@ from mipforest.model.matrix import (
     widen,
 )
 from mipforest.model.operators import Relation, fitted, numeric
+
+if TYPE_CHECKING:
+    from mipforest.conflicts import Conflict
+    from mipforest.solvers.base import Solver
 
 
 class Model:
@@ -410,6 +414,17 @@ class Model:
     def objective(self, values: Values | FloatArray) -> float:
         """Return the objective at values (by block, or flat), in plain numpy."""
         return self.matrix().objective(complete_point(self.matrix(), self.point(values)))
+
+    def explain_infeasibility(
+        self, solver: str | Solver = "highs", *, time_limit: float | None = 30.0
+    ) -> Conflict:
+        """Find a smallest set of rows and bounds that contradict each other.
+
+        See :func:`mipforest.conflicts.explain_infeasibility`, whose parameters and errors these are.
+        """
+        from mipforest.conflicts import explain_infeasibility
+
+        return explain_infeasibility(self, solver, time_limit=time_limit)
 
     def stats(self) -> Statistics:
         """Return the size and numerical range of the model."""

@@ -30,6 +30,7 @@ from mipforest.problem.proofs import (
 )
 from mipforest.problem.repair import (
     GROWTH,
+    conflict_of,
     contradictory,
     feasible_start,
     rebuilt_with_cutoff,
@@ -123,7 +124,7 @@ class Problem(ProblemData):
         with self.budget.phase("load"):  # as may the searches that are asked
             solver, why = solver.choose(self, settings) if isinstance(solver, Auto) else (solver, "")
         with one_blas_thread():
-            solved = solve_problem(self, solver, settings, on_progress)
+            solved = with_conflict(solve_problem(self, solver, settings, on_progress))
         message = "; ".join(filter(None, (why and f"auto: {why}", solved.solution.message)))
         return replace(solved, solution=replace(solved.solution, message=message))
 
@@ -182,6 +183,16 @@ def solve_problem(
         warned = (*problem.instance.notes, *budget.notes, *warnings, *solution.warnings, *bound_warnings)
         result = check(limited, replace(solution, warnings=warned))
     return replace(result, phase_seconds=budget.seconds)
+
+
+def with_conflict(result: Result) -> Result:
+    """Say which rows contradict each other, where a problem is proven to have no tree."""
+    problem, solution = result.problem, result.solution
+    if solution.status is not Status.INFEASIBLE or not problem.has_rows:
+        return result
+    with problem.budget.phase("check"):
+        conflict = conflict_of(problem, "gurobi" if solution.solver == "gurobi" else "highs")
+    return replace(result, conflict=conflict, phase_seconds=problem.budget.seconds)
 
 
 def _within_limits(

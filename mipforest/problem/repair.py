@@ -19,6 +19,8 @@ from typing import TypeVar
 import numpy as np
 
 from mipforest.arrays import BoolArray
+from mipforest.conflicts import Conflict, explain_infeasibility
+from mipforest.errors import ModelError, SolverError
 from mipforest.model import Model, Values, VarArray
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.problem_data import ProblemData
@@ -120,6 +122,9 @@ SEARCH_TIME_LIMIT = 4.0
 #: Seconds for the linear programme that finds constraints contradictory.
 CONTRADICTION_TIME_LIMIT = 5.0
 
+#: Seconds for the rows that contradict each other, once a problem is known to be infeasible.
+CONFLICT_TIME_LIMIT = 10.0
+
 #: Share of the time left that it may take: where it fails, splits can still be dropped, and the solver has the rest.
 SEARCH_SHARE = 0.5
 
@@ -206,6 +211,15 @@ def contradictory(problem: ProblemData) -> bool:
     read no continuous variable of the formulation but those that limits do not touch, and are not said to rest on the
     limits. It is not found out where no time is left.
     """
+    rest = _rows_of_every_tree(problem)
+    for variables in rest.variables.values():
+        variables.relax()
+    limit = problem.budget.at_most(CONTRADICTION_TIME_LIMIT)
+    return solve(rest, time_limit=limit).status is Status.INFEASIBLE
+
+
+def _rows_of_every_tree(problem: ProblemData) -> Model:
+    """Return the model, without objective, with the rows that hold for every tree whatever the limits are."""
     rest = problem.model.copy()
     rest.minimize(0.0)
     if problem.valid_below() < np.inf:
@@ -215,10 +229,24 @@ def contradictory(problem: ProblemData) -> bool:
         for name, block in problem.model.constraints.items():
             if limited[block.A.indices].any() or name in problem.formulation.rows_below_cutoff:
                 rest.remove(name)
-    for variables in rest.variables.values():
-        variables.relax()
-    limit = problem.budget.at_most(CONTRADICTION_TIME_LIMIT)
-    return solve(rest, time_limit=limit).status is Status.INFEASIBLE
+    return rest
+
+
+def conflict_of(problem: ProblemData, solver: str) -> Conflict | None:
+    """Find rows of an infeasible problem that contradict each other; ``None`` where none are found in time.
+
+    Parameters
+    ----------
+    problem
+        A problem that is proven to have no tree.
+    solver
+        Name of the solver to ask.
+    """
+    limit = problem.budget.at_most(CONFLICT_TIME_LIMIT)
+    try:
+        return explain_infeasibility(_rows_of_every_tree(problem), solver, time_limit=limit)
+    except (ModelError, SolverError, MemoryError):
+        return None
 
 
 def _with_fewer_features(problem: ProblemData, tree: Predictor) -> Values | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mipforest.conflicts import Conflict
 from mipforest.data import Dataset
 from mipforest.formatting import number
 from mipforest.problem.problem_data import ProblemData
@@ -72,6 +73,8 @@ class Result:
     phase_seconds
         Seconds of wall time of each phase (preparation, starts, bounds, building, solving, checking); they do not
         overlap. Those of ``compile`` do not count against the time limit. Empty for a solution from elsewhere.
+    conflict
+        Of an infeasible problem: rows that contradict each other; ``None`` where none were found in time.
     """
 
     problem: ProblemData
@@ -82,6 +85,7 @@ class Result:
     max_violation: float
     failed_checks: tuple[str, ...]
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
+    conflict: Conflict | None = None
 
     @property
     def verified(self) -> bool:
@@ -291,6 +295,8 @@ class Result:
             "warm_start_objective": solution.start_objective,
             "features_used": list(self.features_used),
         }
+        if self.conflict is not None:
+            found["conflict"] = str(self.conflict)
         found |= self._all_measures(data, test)
         found["events"] = [
             {

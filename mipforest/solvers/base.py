@@ -156,6 +156,24 @@ class Solver(ABC):
         """Return whether the solver is known to abort the process on models of this kind: it gets one of its own."""
         return False
 
+    def infeasible_subsystem(self, form: MatrixForm, settings: SolveSettings) -> IntArray | None:  # noqa: ARG002
+        """Return the numbers of rows without a solution, where the solver has means of its own to find few of them.
+
+        Parameters
+        ----------
+        form
+            A model without a solution; its objective does not count.
+        settings
+            With a time limit.
+
+        Returns
+        -------
+        (k,) array of int, or ``None``
+            Numbers of linear rows, and of indicator rows behind them; ``None`` where it has no such means, they do not
+            take this model, or the time ran out.
+        """
+        return None
+
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Refuse options that the solver does not take, by a model of one variable: solvers know their own options.
 

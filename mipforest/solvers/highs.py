@@ -17,7 +17,7 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import NotAllowed, SolverError
 from mipforest.model.check import violations
-from mipforest.model.matrix import MatrixForm
+from mipforest.model.matrix import IndicatorRows, MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.base import Feature, Solver
 from mipforest.solvers.checks import (
@@ -182,6 +182,19 @@ class Highs(Solver):
             message="; ".join([words, *session.said]) if status is Status.ERROR else words,
         )
 
+    def infeasible_subsystem(self, form: MatrixForm, settings: SolveSettings) -> IntArray | None:
+        """Return the rows of HiGHS' irreducible infeasible subsystem of an infeasible linear relaxation."""
+        if not form.n_columns:
+            return None
+        relaxed = replace(
+            form, integer=np.zeros(form.n_columns, dtype=bool), indicators=IndicatorRows.none(form.n_columns)
+        )
+        worker = Worker(form.maximize, None)
+        session = HighsSession(worker, report=False)
+        session.set_options(settings)
+        session.load(relaxed)
+        return session.infeasible_subsystem(settings.time_limit)
+
 
 #: HiGHS stops at this absolute gap whatever the relative one. Its default, 1e-6, would end a run with
 #: an optimum below 0.01 before the usual relative gap of 1e-4 is reached.
@@ -190,6 +203,9 @@ ABSOLUTE_GAP = 1e-9
 #: The presolve rule "Enumeration", of HiGHS 1.13 to 1.15: where it fixes all but one binary of a sum that is 1, the row
 #: is lost (HiGHS issue 3216), as samples that reach a leaf have. Optima were cut off, feasible models infeasible.
 UNSOUND_RULES = 1 << 16
+
+#: HiGHS' strategy for an infeasible subsystem: by linear programmes, until no row can be left out.
+IRREDUCIBLE_FROM_LP = 2 | 4
 
 #: Options that change what the answer means, with what to do instead.
 REFUSED = {"solve_relaxation": "build the relaxation as a model of its own"}
@@ -367,6 +383,26 @@ class HighsSession:
         if outcome == highspy.HighsModelStatus.kNotset:
             self._check(status, "cannot solve the model")
         return str(outcome.name)
+
+    def infeasible_subsystem(self, seconds: float | None) -> IntArray | None:
+        """Return the rows of an infeasible subsystem of the linear programme, ``None`` where none is found in time."""
+        self.set_option("iis_strategy", IRREDUCIBLE_FROM_LP)
+        if seconds is not None:
+            self.set_option("time_limit", max(0.0, seconds))
+            self.set_option("iis_time_limit", max(0.0, seconds))
+        try:
+            status, found = self._worker.call(self._subsystem, seconds=seconds, leave=True)
+        except (SolverLate, MemoryError):
+            self.late = True
+            return None
+        usable = status != highspy.HighsStatus.kError and found.valid_ and len(found.row_index_) > 0
+        return np.sort(np.array(found.row_index_, dtype=np.int64)) if usable else None
+
+    def _subsystem(self) -> Any:
+        try:
+            return self.highs.getIis()
+        finally:
+            self.highs.resetGlobalScheduler(True)
 
     @property
     def point(self) -> FloatArray | None:

@@ -182,9 +182,10 @@ def test_infeasible_is_exit_code_3(mipforest, monkeypatch):
     done = mipforest(*SMALL, "--variant", "paper", "--time-limit", "10", "--start", "none", "--json")
     assert done.code == 3
     assert done.json["status"] == "infeasible"
-    assert (
-        "infeasible" in mipforest(*SMALL, "--variant", "paper", "--time-limit", "10", "--start", "none").out
-    )
+    assert "impossible: " in done.json["conflict"]
+    told = mipforest(*SMALL, "--variant", "paper", "--time-limit", "10", "--start", "none").out
+    assert "infeasible" in told
+    assert "Conflict" in told
 
 
 def test_a_process_does_not_wait_for_a_solver_that_was_left_behind(monkeypatch, capfd):

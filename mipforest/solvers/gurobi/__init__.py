@@ -125,6 +125,20 @@ class Gurobi(Solver):
             message=answer.message,
         )
 
+    def infeasible_subsystem(self, form: MatrixForm, settings: SolveSettings) -> IntArray | None:
+        """Return the rows of Gurobi's irreducible infeasible subsystem (``computeIIS``), of any model."""
+        from mipforest.solvers.gurobi.session import gurobi_session
+
+        if not form.n_columns:
+            return None
+        worker = Worker(form.maximize, _keeping_ctrl_c(None))
+
+        def work() -> IntArray | None:
+            with gurobi_session(form, settings, worker) as session:
+                return session.infeasible_subsystem()
+
+        return worker.call(work)
+
 
 def _keeping_ctrl_c(on_progress: Progress | None) -> Progress:
     """Take Ctrl-C back at every event.

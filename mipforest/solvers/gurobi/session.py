@@ -47,10 +47,14 @@ def load(model: gurobipy.Model, form: MatrixForm) -> gurobipy.MVar:
     return x
 
 
+#: Senses of indicator rows in the order in which Gurobi gets them.
+_INDICATOR_ORDER = ("=", ">", "<")
+
+
 def _add_indicators(model: gurobipy.Model, x: gurobipy.MVar, indicators: IndicatorRows) -> None:
     """Add indicator rows; of two-sided ones, Gurobi would drop the condition without a word."""
     row, sense, side = _one_sided(indicators.lower, indicators.upper)
-    for kind in ("=", ">", "<"):
+    for kind in _INDICATOR_ORDER:
         here = np.flatnonzero(sense == kind)
         if len(here):
             rows = row[here]
@@ -437,6 +441,33 @@ class GurobiSession:
         bound = model.ObjBound if known and np.isfinite(model.ObjBound) else no_bound(self._form)
         self._listener.nodes = int(model.NodeCount)
         return self._answer(status, outcome, x, bound)
+
+    def infeasible_subsystem(self) -> IntArray | None:
+        """Return the rows of Gurobi's irreducible infeasible subsystem, indicator rows behind the linear ones.
+
+        Raises
+        ------
+        GurobiError
+            If Gurobi fails.
+        """
+        model, form = self._model, self._form
+        self._x = self._listener.variables = load(model, form)
+        self._listener.muted = True
+        if self._settings.time_limit is not None:
+            set_option(model, "TimeLimit", self._settings.time_limit)
+        try:
+            model.computeIIS(self._listener)
+        except GurobiError as error:
+            if error.errno == GRB.Error.IIS_NOT_INFEASIBLE:
+                return None
+            raise
+        row, _, _ = _one_sided(form.row_lower, form.row_upper)
+        linear = row[np.array([constraint.IISConstr for constraint in model.getConstrs()], dtype=bool)]
+        switched, sense, _ = _one_sided(form.indicators.lower, form.indicators.upper)
+        switched = np.concatenate([switched[sense == kind] for kind in _INDICATOR_ORDER])
+        taken = np.array([general.IISGenConstr for general in model.getGenConstrs()], dtype=bool)
+        found = np.unique(np.concatenate([linear, form.n_rows + switched[taken]]))
+        return found if len(found) else None
 
     def _answer(self, status: Status, outcome: str, x: FloatArray | None, bound: float) -> Answer:
         message = outcome.lower().replace("_", " ")
