@@ -51,6 +51,7 @@ def solve(
     What the solver does not take is rewritten by bridges, whose names stand in the solution: indicator
     rows as big-M rows, a convex quadratic objective of a mixed-integer model as tangents. A quadratic model
     without integers goes to Clarabel when the solver takes none; the solution names who solved it.
+    The model keeps the solution: ``x.value``, ``rows.dual`` and ``x.reduced_cost`` read it.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def solve(
     plugin = solver if isinstance(solver, Solver) else get_solver(solver)
     form = model.matrix()
     values = model.start if settings.start is None else settings.start
-    return solve_form(
+    solution = solve_form(
         form,
         plugin,
         settings,
@@ -86,6 +87,8 @@ def solve(
         priorities=_priorities(model, form),
         on_progress=on_progress,
     )
+    model.keep(solution)
+    return solution
 
 
 def solve_form(
@@ -192,6 +195,8 @@ def _through(
         start_objective=inner.start_objective / unit,
         events=tuple(map(undone, inner.events)),
         bridges=(bridge.NAME, *inner.bridges),
+        row_duals=None,
+        reduced_costs=None,
     )
     if inner.x is None:
         return solution

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -97,8 +97,7 @@ def row_text(
     return f"{switch} => {text}" if switch else text
 
 
-def cut_off(lines: Iterable[str], most: int = SHOWN_ROWS) -> str:
-    """Join lines; after ``most`` of them the number of the others stands."""
-    lines = list(lines)
-    more = [f"... ({len(lines) - most} more rows)"] if len(lines) > most else []
+def cut_off(lines: Sequence[str], in_all: int, most: int = SHOWN_ROWS) -> str:
+    """Join at most ``most`` lines; behind them the number of the others stands, of ``in_all``."""
+    more = [f"... ({in_all - most} more)"] if in_all > most else []
     return "\n".join([*lines[:most], *more])

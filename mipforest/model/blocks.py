@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from mipforest.errors import (
     UnknownNameError,
     closest,
 )
+from mipforest.model.algebra import SHOWN_ROWS, cut_off, entry_name, row_text
 from mipforest.model.expressions import LinearExpr, QuadraticExpr
 from mipforest.model.matrix import Block, IndicatorRows, stack_rows, widen
 from mipforest.model.operators import Relation, Shape, broadcast_shape, fitted, numeric, positions
@@ -91,7 +92,7 @@ def numeric_key(key: Any, labels: tuple[Labels, ...]) -> tuple[Any, ...]:
     ----------
     key
         What stands between the brackets: numbers, slices, masks, arrays, ``...``, ``None``, and labels
-        or lists of labels in place of numbers.
+        or lists of labels in place of numbers. A slice from label to label holds both, as in pandas.
     labels
         Labels per dimension.
 
@@ -155,7 +156,12 @@ def _positions(key: Any, axis: int, labels: tuple[Labels, ...]) -> Any:
     """Replace labels in one place of an index by numbers."""
     if isinstance(key, str):
         return _position(key, axis, labels)
-    if isinstance(key, slice) or key is None or _is_number(key):
+    if isinstance(key, slice):
+        first, last = key.start, key.stop
+        start = _position(first, axis, labels) if isinstance(first, str) else first
+        stop = _position(last, axis, labels) + 1 if isinstance(last, str) else last
+        return slice(start, stop, key.step)
+    if key is None or _is_number(key):
         return key
     array = np.asarray(key)
     if array.ndim == 1 and array.size and all(isinstance(k, str) for k in array):
@@ -200,14 +206,21 @@ class Columns(Protocol):
     def n_columns(self) -> int:
         """Number of columns so far."""
 
+    def last_point(self, n_columns: int) -> FloatArray:
+        """Return the point of the last solution, which must have so many columns."""
+
+    def last_reduced_costs(self, n_columns: int) -> FloatArray:
+        """Return the reduced costs of the last solution, which must have so many columns."""
+
     def _changed(self) -> None: ...
 
 
 class VarArray(LinearExpr):
     """An n-dimensional array of variables of a model: a block, or a part of one.
 
-    It is a linear expression, and also gives access to what the model knows of its variables: bounds,
-    integrality, and entries by label (``w[:, "age"]``, ``w[["n0", "n2"]]``).
+    It is a linear expression, and also gives access to what the model knows of its variables: bounds (to read and to
+    set), integrality, values and reduced costs after a solve, and entries by label (``w[:, "age"]``,
+    ``w[["n0", "n2"]]``, ``w["n0":"n2"]`` with both ends).
 
     Attributes
     ----------
@@ -248,13 +261,46 @@ class VarArray(LinearExpr):
 
     @property
     def lower(self) -> FloatArray:
-        """Lower bounds, in the array's shape (a copy)."""
-        return np.array(self.owner._lower[self.columns])
+        """Lower bounds, in the array's shape (a copy); set by a number or an array, as by :meth:`set_bounds`."""
+        return _locked(self.owner._lower[self.columns])
+
+    @lower.setter
+    def lower(self, value: Any) -> None:
+        self.set_bounds(lower=value)
 
     @property
     def upper(self) -> FloatArray:
-        """Upper bounds, in the array's shape (a copy)."""
-        return np.array(self.owner._upper[self.columns])
+        """Upper bounds, in the array's shape (a copy); set by a number or an array, as by :meth:`set_bounds`."""
+        return _locked(self.owner._upper[self.columns])
+
+    @upper.setter
+    def upper(self, value: Any) -> None:
+        self.set_bounds(upper=value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "value":
+            raise AttributeError(
+                "values are those of the last solution; fix(value) fixes variables, model.set_start({name: values}) "
+                "sets a start"
+            )
+        if name not in _SETTABLE_OF_VARIABLES:
+            raise AttributeError(
+                f"variables have no {name!r} to set; set lower or upper, or both by set_bounds(lower, upper)"
+            )
+        object.__setattr__(self, name, value)
+
+    @property
+    def reduced_cost(self) -> FloatArray:
+        """Reduced costs at the last solution, in the array's shape: what the objective changes by per unit of a bound.
+
+        ``c - A'y`` of a linear programme with duals y (:attr:`ConstraintBlock.dual`), plus ``Qx`` of a quadratic one.
+
+        Raises
+        ------
+        ModelError
+            If there is none: of a model with integers, before a solve, or of a solver that gives none.
+        """
+        return np.array(self.owner.last_reduced_costs(_columns_read(self.columns))[self.columns])
 
     @property
     def integer(self) -> BoolArray:
@@ -320,6 +366,22 @@ class VarArray(LinearExpr):
         return VarArray(self.owner, self.columns.T, self.labels[::-1])
 
 
+#: Attributes of variables that can be set: bounds, and those that the constructor sets.
+_SETTABLE_OF_VARIABLES = frozenset({"columns", "labels", "shape", "owner", "lower", "upper"})
+
+
+def _columns_read(columns: IntArray) -> int:
+    """Return how many columns a model must have so that these are among them."""
+    return int(columns.max(initial=-1)) + 1
+
+
+def _locked(values: FloatArray) -> FloatArray:
+    """Return a copy that cannot be written to: it would change nothing of the model."""
+    copied = np.array(values)
+    copied.setflags(write=False)
+    return copied
+
+
 def check_bounds(lower: FloatArray, upper: FloatArray, where: str) -> None:
     """Refuse bounds that cross or are NaN.
 
@@ -344,6 +406,13 @@ class Rows(Protocol):
     def constraints(self) -> Mapping[str, ConstraintBlock]:
         """All blocks by name, in order."""
 
+    @property
+    def column_blocks(self) -> Sequence[Block]:
+        """The naming blocks of the columns."""
+
+    def last_duals(self, name: str, size: int) -> FloatArray:
+        """Return the duals of a block of so many rows at the last solution."""
+
     def remove(self, name: str) -> None:
         """Take a block out."""
 
@@ -353,14 +422,14 @@ class Rows(Protocol):
 class ConstraintBlock:
     """A named block of rows ``lower <= A x <= upper``, one per entry of an array.
 
+    ``print`` writes the rows as algebra. ``block[entries]`` takes some of them (numbers, slices, labels, masks).
+
     Attributes
     ----------
     name, shape, labels
         Name, shape, and labels per dimension.
     A
         (size, columns so far) CSR matrix.
-    lower, upper
-        (size,) sides.
     binary, value
         (size,) column and value that switch each row on, for indicator blocks; ``None`` for ordinary rows.
     """
@@ -382,10 +451,80 @@ class ConstraintBlock:
         self.shape = shape
         self.labels = labels
         self.A = A
-        self.lower = lower
-        self.upper = upper
+        self._lower = lower
+        self._upper = upper
         self.binary = binary
         self.value = value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _SETTABLE_OF_ROWS:
+            raise AttributeError(_NO_SUCH_SIDE.format(name))
+        object.__setattr__(self, name, value)
+
+    @property
+    def lower(self) -> FloatArray:
+        """(size,) lower sides; set by a number or an array, as by :meth:`set_sides`."""
+        return _view(self._lower)
+
+    @lower.setter
+    def lower(self, value: Any) -> None:
+        self.set_sides(lower=value)
+
+    @property
+    def upper(self) -> FloatArray:
+        """(size,) upper sides; set by a number or an array, as by :meth:`set_sides`."""
+        return _view(self._upper)
+
+    @upper.setter
+    def upper(self, value: Any) -> None:
+        self.set_sides(upper=value)
+
+    def set_sides(self, lower: Any = None, upper: Any = None) -> None:
+        """Change sides; one that is not given stays.
+
+        Parameters
+        ----------
+        lower, upper
+            Numbers, or arrays that broadcast to the block's shape; infinite for none.
+
+        Raises
+        ------
+        DataValueError
+            If a lower side is above its upper side, or NaN.
+        ShapeError
+            If an array does not broadcast to the block's shape.
+        ModelError
+            If the block was removed from its model.
+        """
+        self[...].set_sides(lower, upper)
+
+    def __getitem__(self, key: Any) -> ConstraintRows:
+        """Return some of the rows: by numbers, slices, labels, or a boolean mask."""
+        keys = numeric_key(key, self.labels)
+        try:
+            entries = np.asarray(positions(self.shape)[keys])
+        except IndexError as error:
+            raise IndexError(f"{error} (rows of shape {self.shape})") from None
+        return ConstraintRows(self, entries)
+
+    def __iter__(self) -> Iterator[ConstraintRows]:
+        """Iterate over the rows along the first dimension, as numpy does."""
+        if not self.shape:
+            raise TypeError(
+                f"constraint block {self.name!r} is one row; print(block) and block.upper read it"
+            )
+        return (self[k] for k in range(self.shape[0]))
+
+    @property
+    def dual(self) -> FloatArray:
+        """Duals at the last solution, in the block's shape: what the objective changes by per unit of a row's side.
+
+        Raises
+        ------
+        ModelError
+            If there are none: of a model with integers, before a solve, or of a solver that gives none.
+        """
+        return self[...].dual
 
     @property
     def is_indicator(self) -> bool:
@@ -395,7 +534,7 @@ class ConstraintBlock:
     @property
     def size(self) -> int:
         """Number of rows."""
-        return len(self.lower)
+        return len(self._lower)
 
     @property
     def rows(self) -> range:
@@ -425,11 +564,7 @@ class ConstraintBlock:
         ModelError
             If the block was removed from its model.
         """
-        self._refuse_if_removed()
-        chosen = positions(self.shape)[numeric_key(entries, self.labels)].ravel()
-        self.lower[chosen] = -np.inf
-        self.upper[chosen] = np.inf
-        self.model._changed()
+        self[entries].set_sides(-np.inf, np.inf)
 
     def remove(self) -> None:
         """Take the whole block out of its model.
@@ -448,7 +583,7 @@ class ConstraintBlock:
 
     def copied_to(self, model: Rows) -> ConstraintBlock:
         """Return the same block for a copy of the model."""
-        lower, upper = self.lower.copy(), self.upper.copy()
+        lower, upper = self._lower.copy(), self._upper.copy()
         return ConstraintBlock(
             model, self.name, self.shape, self.labels, self.A, lower, upper, self.binary, self.value
         )
@@ -461,6 +596,112 @@ class ConstraintBlock:
         kind = "indicator rows" if self.is_indicator else "rows"
         size = f"{self.size} {kind}, {self.A.nnz} nonzeros"
         return f"<ConstraintBlock {self.name!r} of shape {self.shape}, {size}>"
+
+    def __str__(self) -> str:
+        return str(self[...])
+
+
+#: Attributes of a constraint block that can be set: sides, and those that the constructor sets.
+_SETTABLE_OF_ROWS = frozenset(
+    {"model", "name", "shape", "labels", "A", "_lower", "_upper", "binary", "value", "lower", "upper"}
+)
+
+#: Why another one is refused.
+_NO_SUCH_SIDE = "rows have no {!r} to set; set lower or upper, or both by set_sides(lower, upper)"
+
+
+def _view(values: FloatArray) -> FloatArray:
+    """Return a view that cannot be written to: the model would not hear of a change."""
+    view = values.view()
+    view.setflags(write=False)
+    return view
+
+
+class ConstraintRows:
+    """Some rows of a constraint block, made by ``block[entries]``; ``print`` writes them as algebra.
+
+    Attributes
+    ----------
+    block
+        The block.
+    entries
+        Numbers of the rows in the block, in the shape that the index gives.
+    """
+
+    __slots__ = ("block", "entries")
+
+    def __init__(self, block: ConstraintBlock, entries: IntArray) -> None:
+        self.block: ConstraintBlock
+        self.entries: IntArray
+        object.__setattr__(self, "block", block)
+        object.__setattr__(self, "entries", entries)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in ("lower", "upper"):
+            raise AttributeError(_NO_SUCH_SIDE.format(name))
+        object.__setattr__(self, name, value)
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the rows that were taken."""
+        return self.entries.shape
+
+    @property
+    def lower(self) -> FloatArray:
+        """Lower sides; set by a number or an array, as by :meth:`set_sides`."""
+        return _locked(self.block._lower[self.entries])
+
+    @lower.setter
+    def lower(self, value: Any) -> None:
+        self.set_sides(lower=value)
+
+    @property
+    def upper(self) -> FloatArray:
+        """Upper sides; set by a number or an array, as by :meth:`set_sides`."""
+        return _locked(self.block._upper[self.entries])
+
+    @upper.setter
+    def upper(self, value: Any) -> None:
+        self.set_sides(upper=value)
+
+    def set_sides(self, lower: Any = None, upper: Any = None) -> None:
+        """Change sides; parameters and errors as for :meth:`ConstraintBlock.set_sides`."""
+        block, where = self.block, f"sides of constraint block {self.block.name!r}"
+        block._refuse_if_removed()
+        low = self.lower if lower is None else fitted(lower, self.shape, where)
+        high = self.upper if upper is None else fitted(upper, self.shape, where)
+        check_bounds(low, high, where)
+        block._lower[self.entries] = low
+        block._upper[self.entries] = high
+        block.model._changed()
+
+    def relax(self) -> None:
+        """Free the rows from both sides; they stay in place."""
+        self.set_sides(-np.inf, np.inf)
+
+    @property
+    def dual(self) -> FloatArray:
+        """Duals at the last solution, see :attr:`ConstraintBlock.dual`."""
+        block = self.block
+        block._refuse_if_removed()
+        if block.is_indicator:
+            raise ModelError(f"indicator rows, such as block {block.name!r}, have no duals")
+        return np.array(block.model.last_duals(block.name, block.size)[self.entries])
+
+    def __str__(self) -> str:
+        block, columns = self.block, self.block.model.column_blocks
+        names, lines = block.block(0), []
+        flat = self.entries.ravel()
+        for i in flat[: SHOWN_ROWS + 1].tolist():
+            switch = ""
+            if block.binary is not None and block.value is not None:
+                switch = f"{entry_name(columns, int(block.binary[i]))} = {block.value[i]}"
+            text = row_text(block.A, i, block._lower[i], block._upper[i], columns, switch=switch)
+            lines.append(f"{entry_name([names], i)}: {text}")
+        return cut_off(lines, len(flat))
+
+    def __repr__(self) -> str:
+        return f"<ConstraintRows of {self.block.name!r}, shape {self.shape}>"
 
 
 class ConstraintBlocks(dict[str, ConstraintBlock]):

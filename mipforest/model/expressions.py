@@ -10,8 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray, SparseMatrix
-from mipforest.errors import DataValueError, ExpressionError, ShapeError
-from mipforest.model.matrix import add_rows, scale_rows, stack_rows, with_data
+from mipforest.errors import DataValueError, ExpressionError, ModelError, ShapeError
+from mipforest.model.algebra import SHOWN_ROWS, cut_off, linear_text
+from mipforest.model.matrix import add_rows, scale_rows, stack_rows, widen, with_data
 from mipforest.model.operators import (
     ExpressionArray,
     Relation,
@@ -71,6 +72,37 @@ class LinearExpr(ExpressionArray["LinearExpr"]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of shape {self.shape}, {self.matrix.nnz} terms>"
+
+    def __str__(self) -> str:
+        blocks = getattr(self.owner, "column_blocks", None)
+        if blocks is None:
+            return repr(self)
+        A, lines = self.matrix, []
+        for i in range(min(self.size, SHOWN_ROWS)):
+            entries = slice(A.indptr[i], A.indptr[i + 1])
+            text = linear_text(A.indices[entries], A.data[entries], blocks, constant=float(self.constant[i]))
+            place = ",".join(str(k) for k in np.unravel_index(i, self.shape)) if self.shape else ""
+            lines.append(f"[{place}]: {text}" if self.shape else text)
+        return cut_off(lines, self.size)
+
+    @property
+    def value(self) -> Any:
+        """Values at the last solution of the model, in the array's shape; a number for a scalar.
+
+        They stay until the next solve, whatever is changed in between.
+
+        Raises
+        ------
+        ModelError
+            If the model was not solved, its last solve found no point, or it had fewer variables then.
+        """
+        last_point = getattr(self.owner, "last_point", None)
+        if last_point is None:
+            raise ModelError("an expression without variables has no value to read; it is its constant")
+        matrix = self.matrix
+        x = last_point(int(matrix.indices.max(initial=-1)) + 1)
+        values = widen(matrix, len(x)) if matrix.shape[1] <= len(x) else matrix[:, : len(x)]
+        return (values @ x + self.constant).reshape(self.shape)[()]
 
     def _take(self, entries: IntArray) -> LinearExpr:
         flat = entries.ravel()
@@ -242,6 +274,16 @@ class QuadraticExpr(ExpressionArray["QuadraticExpr"]):
 
     def __repr__(self) -> str:
         return f"<QuadraticExpr of shape {self.shape}, {self.weights.nnz} quadratic terms>"
+
+    @property
+    def value(self) -> Any:
+        """Values at the last solution; see :attr:`LinearExpr.value`."""
+        linear = self.linear.value
+        if not len(self.pairs):
+            return linear
+        x = self.linear.owner.last_point(int(self.pairs.max()) + 1)  # type: ignore[attr-defined]
+        products = x[self.pairs[:, 0]] * x[self.pairs[:, 1]]
+        return (linear + (self.weights @ products).reshape(self.shape))[()]
 
     def hessian(self, n_columns: int) -> SparseMatrix:
         """Return the symmetric (n, n) CSR matrix Q: the quadratic part of a scalar expression is ``1/2 x'Qx``."""

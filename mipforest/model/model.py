@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.errors import DataValueError, ExpressionError, ShapeError, UnknownNameError, closest
+from mipforest.errors import (
+    DataValueError,
+    ExpressionError,
+    ModelError,
+    ShapeError,
+    UnknownNameError,
+    closest,
+)
+from mipforest.model.algebra import entry_name
 from mipforest.model.blocks import (
     ConstraintBlock,
     ConstraintBlocks,
@@ -42,6 +51,30 @@ from mipforest.model.operators import Relation, fitted, numeric
 if TYPE_CHECKING:
     from mipforest.conflicts import Conflict
     from mipforest.solvers.base import Solver
+
+
+class Outcome(Protocol):
+    """What a model keeps of a solution: see :class:`mipforest.solvers.solution.Solution`."""
+
+    @property
+    def solver(self) -> str:
+        """Who solved it."""
+
+    @property
+    def status(self) -> str:
+        """Why the solver stopped."""
+
+    @property
+    def x(self) -> FloatArray | None:
+        """(n,) point."""
+
+    @property
+    def row_duals(self) -> FloatArray | None:
+        """(m,) duals of the linear rows."""
+
+    @property
+    def reduced_costs(self) -> FloatArray | None:
+        """(n,) reduced costs."""
 
 
 class Model:
@@ -79,6 +112,7 @@ class Model:
         self._start: dict[str, FloatArray] = {}
         self._priorities: dict[str, IntArray] = {}
         self._form: MatrixForm | None = None
+        self._last: tuple[Outcome, MatrixForm] | None = None
 
     # ------------------------------------------------------------------ variables
 
@@ -137,6 +171,19 @@ class Model:
     def n_columns(self) -> int:
         """Number of columns so far."""
         return len(self._lower)
+
+    @property
+    def column_blocks(self) -> tuple[Block, ...]:
+        """The naming blocks of the columns, in order."""
+        return tuple(block for block, _ in self._blocks.values())
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is a variable block of that name; ``model.constraints`` has those of rows."""
+        return name in self._blocks
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the variable blocks, in order."""
+        return iter(tuple(self._blocks))
 
     @property
     def variables(self) -> Mapping[str, VarArray]:
@@ -343,7 +390,94 @@ class Model:
             raise DataValueError(f"priorities of block {name!r} must be whole numbers")
         self._priorities[name] = values.astype(np.int64)
 
+    # ------------------------------------------------------------------ the last solution
+
+    def keep(self, solution: Outcome) -> None:
+        """Take a solution whose values, duals and reduced costs variables and rows give from now on.
+
+        :func:`mipforest.solve` and :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>` call it.
+        """
+        self._last = solution, self.matrix()
+
+    def last_point(self, n_columns: int) -> FloatArray:
+        """Return the flat point of the last solution.
+
+        Parameters
+        ----------
+        n_columns
+            Number of columns that it must have.
+
+        Raises
+        ------
+        ModelError
+            If there is no point, or it has fewer columns.
+        """
+        solution, _ = self._solved("value")
+        x = solution.x
+        if x is None:
+            raise ModelError(
+                f"there is no value: {solution.solver} ended without a point ({solution.status}); "
+                "model.explain_infeasibility() names conflicting rows of an infeasible model"
+            )
+        return self._covering(x, n_columns)
+
+    def last_reduced_costs(self, n_columns: int) -> FloatArray:
+        """Return the reduced costs of the last solution; parameters and errors as for :meth:`last_point`."""
+        solution, _ = self._solved("reduced cost")
+        if solution.reduced_costs is None:
+            raise self._without_duals("reduced costs", solution)
+        return self._covering(solution.reduced_costs, n_columns)
+
+    def last_duals(self, name: str, size: int) -> FloatArray:
+        """Return the duals of a constraint block at the last solution.
+
+        Parameters
+        ----------
+        name, size
+            Name of the block, and its number of rows.
+
+        Raises
+        ------
+        ModelError
+            If there are none.
+        """
+        solution, form = self._solved("dual")
+        if solution.row_duals is None:
+            raise self._without_duals("duals", solution)
+        for block in form.rows:
+            if block.name == name and block.size == size:
+                return solution.row_duals[block.start : block.stop]
+        raise ModelError(f"constraint block {name!r} was added after the last solve; solve the model again")
+
+    def _solved(self, what: str) -> tuple[Outcome, MatrixForm]:
+        if self._last is None:
+            raise ModelError(
+                f"there is no {what} yet: the model was not solved; call mipforest.solve(model) first"
+            )
+        return self._last
+
+    def _without_duals(self, what: str, solution: Outcome) -> ModelError:
+        if self._last is not None and self._last[1].is_mip:
+            why = "the model has integer variables or indicator rows, of which there are none"
+        else:
+            why = f"{solution.solver} ended with status {solution.status} and gave none"
+        return ModelError(
+            f"there are no {what}: {why}; HiGHS, Gurobi and Clarabel give them at optima of continuous models"
+        )
+
+    def _covering(self, values: FloatArray, n_columns: int) -> FloatArray:
+        if len(values) < n_columns:
+            name = entry_name(self.column_blocks, n_columns - 1)
+            raise ModelError(f"{name} was added after the last solve; solve the model again")
+        return values
+
     # ------------------------------------------------------------------ views
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as ``.mps`` or ``.lp``, or either with ``.gz``: :func:`mipforest.files.write_model`."""
+        from mipforest.files import write_model
+
+        write_model(self.matrix(), path)
 
     def matrix(self) -> MatrixForm:
         """Return the model as flat arrays: the view that solvers, bridges, writers and checks read.

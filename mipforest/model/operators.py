@@ -20,6 +20,7 @@ from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray, SparseMatrix
 from mipforest.errors import DataValueError, ExpressionError, ShapeError
+from mipforest.model.algebra import SHOWN_ROWS, cut_off, row_text
 from mipforest.model.matrix import index_type
 
 Expression = TypeVar("Expression", bound="ExpressionArray[Any]")
@@ -197,6 +198,16 @@ class Relation:
 
     def __repr__(self) -> str:
         return f"<Relation of shape {self.shape}, {self.A.nnz} terms>"
+
+    def __str__(self) -> str:
+        blocks = getattr(self.owner, "column_blocks", None)
+        if blocks is None:
+            return repr(self)
+        lines = []
+        for i in range(min(len(self.lower), SHOWN_ROWS)):
+            place = f"[{','.join(str(k) for k in np.unravel_index(i, self.shape))}]: " if self.shape else ""
+            lines.append(place + row_text(self.A, i, self.lower[i], self.upper[i], blocks))
+        return cut_off(lines, len(self.lower))
 
 
 def is_sparse(value: object) -> bool:

@@ -125,6 +125,8 @@ class Problem(ProblemData):
             solver, why = solver.choose(self, settings) if isinstance(solver, Auto) else (solver, "")
         with one_blas_thread():
             solved = with_conflict(solve_problem(self, solver, settings, on_progress))
+        if self.has_rows:
+            self.model.keep(solved.solution)
         message = "; ".join(filter(None, (why and f"auto: {why}", solved.solution.message)))
         return replace(solved, solution=replace(solved.solution, message=message))
 

@@ -63,6 +63,7 @@ class Answer:
     nodes: int = 0
     warnings: Iterable[str] = ()
     message: str = ""
+    row_duals: FloatArray | None = None
 
 
 class Solver(ABC):
@@ -328,6 +329,7 @@ def assembled(
     lost: Lost | None = None,
     warnings: Iterable[str] = (),
     message: str = "",
+    row_duals: FloatArray | None = None,
 ) -> Solution:
     """Make the solution of what a solver reports, and report the last event.
 
@@ -360,6 +362,8 @@ def assembled(
         What the solver took for zeros.
     warnings, message
         What the user should know, and the solver's own last word.
+    row_duals
+        (m,) its duals, of a continuous model; kept where the status is an optimum. The reduced costs follow from them.
     """
     said = list(warnings)
     x = None if x is None or status in NO_OPTIMUM else with_exact_integers(form, x)
@@ -378,6 +382,8 @@ def assembled(
     )
     said += issues
     worker.finish(objective, bound, nodes)
+    if status is not Status.OPTIMAL or x is None or form.is_mip:
+        row_duals = None
     return Solution(
         status=status,
         x=x,
@@ -393,7 +399,16 @@ def assembled(
         warnings=tuple(said),
         message=message,
         stopped=worker.stop.is_set(),
+        row_duals=row_duals,
+        reduced_costs=None if row_duals is None or x is None else _reduced_costs(form, x, row_duals),
     )
+
+
+def _reduced_costs(form: MatrixForm, x: FloatArray, row_duals: FloatArray) -> FloatArray:
+    """Return the gradient of the Lagrangian over the rows, ``c + Qx - A'y``."""
+    gradient = form.c if form.Q is None else form.c + form.Q @ x
+    costs: FloatArray = gradient - form.A.T @ row_duals
+    return costs
 
 
 def _better_point(form: MatrixForm, x: FloatArray | None, start: FloatArray) -> FloatArray:

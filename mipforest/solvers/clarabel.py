@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from mipforest.arrays import BoolArray, FloatArray, SparseMatrix
+from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm, scale_rows, stack_rows
@@ -70,11 +70,11 @@ class Clarabel(PlainSolver):
             For a nonconvex objective, or an option that Clarabel refuses.
         """
         require_convex(form, self.name)
-        warnings = []
+        warnings, duals = [], None
         free = form.col_lower != form.col_upper
         if free.any():
             try:
-                status, x, bound, message = _solve_in_time(form, free, settings, worker)
+                status, x, bound, message, duals = _solve_in_time(form, free, settings, worker)
             except SolverLate:
                 status = Status.INTERRUPTED if worker.stop.is_set() else Status.TIME_LIMIT
                 x, bound, message = None, no_bound(form), left_behind("Clarabel")
@@ -88,23 +88,23 @@ class Clarabel(PlainSolver):
             warnings.append(
                 f"Clarabel ended with {message}; the point was checked to be optimal within {ACCEPTED_GAP:g}"
             )
-        return Answer(status, x, bound, warnings=warnings, message=message)
+        return Answer(status, x, bound, warnings=warnings, message=message, row_duals=duals)
 
 
-def _solve_in_time(
-    form: MatrixForm, free: BoolArray, settings: SolveSettings, worker: Worker
-) -> tuple[Status, FloatArray | None, float, str]:
+#: Status, point, bound, Clarabel's word, and the duals of the rows.
+Found = tuple[Status, FloatArray | None, float, str, FloatArray | None]
+
+
+def _solve_in_time(form: MatrixForm, free: BoolArray, settings: SolveSettings, worker: Worker) -> Found:
     """Return what :func:`_solve` finds; a large model is left behind where it does not end in time."""
     if form.A.nnz + (0 if form.Q is None else form.Q.nnz) <= MAX_ENTRIES_HERE:
         return _solve(form, free, settings)
     return worker.call(lambda: _solve(form, free, settings), seconds=settings.time_limit, leave=True)
 
 
-def _solve(
-    form: MatrixForm, free: BoolArray, settings: SolveSettings
-) -> tuple[Status, FloatArray | None, float, str]:
-    """Return the status, point, bound and Clarabel's word on a model with free columns."""
-    solution = _run(form, free, settings)
+def _solve(form: MatrixForm, free: BoolArray, settings: SolveSettings) -> Found:
+    """Solve a model with free columns."""
+    solution, rows, sides = _run(form, free, settings)
     word = str(solution.status)
     if word in JUDGED:
         x = np.clip(_filled(form, free, np.array(solution.x)), form.col_lower, form.col_upper)
@@ -113,18 +113,29 @@ def _solve(
         close = abs(objective - dual) <= ACCEPTED_GAP * max(1.0, abs(objective))
         if violations(form, x).max <= FEASIBILITY_TOLERANCE and close:
             bound = max(objective, dual) if form.maximize else min(objective, dual)
-            return Status.OPTIMAL, x, bound, word
+            # Stationarity is q + Pv + G'z = 0, and the rows of G are rows of A times their sides.
+            duals, of_row = np.zeros(form.n_rows), rows < form.n_rows
+            np.add.at(duals, rows[of_row], -_sign(form) * (sides[of_row] * np.array(solution.z)[of_row]))
+            return Status.OPTIMAL, x, bound, word, duals
     status = STATUS.get(word, Status.ERROR)
     if word == "DualInfeasible":
         # A direction of endless improvement: unbounded, if there is a point to start from.
         flat = replace(form, c=np.zeros(form.n_columns), Q=None)
-        if str(_run(flat, free, settings).status) == "Solved":
+        if str(_run(flat, free, settings)[0].status) == "Solved":
             status = Status.UNBOUNDED
-    return status, None, no_bound(form), word
+    return status, None, no_bound(form), word, None
 
 
-def _run(form: MatrixForm, free: BoolArray, settings: SolveSettings) -> Any:
-    """Return Clarabel's solution of ``minimise 1/2 v'Pv + q.v, G v + s = h, s in cones`` over the free columns v."""
+def _run(form: MatrixForm, free: BoolArray, settings: SolveSettings) -> tuple[Any, IntArray, FloatArray]:
+    """Solve ``minimise 1/2 v'Pv + q.v, G v + s = h, s in cones`` over the free columns v.
+
+    Returns
+    -------
+    solution
+        Clarabel's.
+    rows, sides
+        Of each row of G the number of the row of A, or behind these of the free column, that it is, and its sign.
+    """
     import clarabel
 
     at_zero = _filled(form, free, 0.0)
@@ -142,7 +153,8 @@ def _run(form: MatrixForm, free: BoolArray, settings: SolveSettings) -> Any:
     above = np.flatnonzero((lower != upper) & (lower > -np.inf))
     n_equal, n_inequal = len(equal), len(below) + len(above)
     sides = np.repeat([1.0, 1.0, -1.0], [n_equal, len(below), len(above)])
-    G = scale_rows(rows[np.concatenate([equal, below, above])], sides)
+    taken = np.concatenate([equal, below, above])
+    G = scale_rows(rows[taken], sides)
     h = np.concatenate([upper[equal], upper[below], -lower[above]])
     cones = [clarabel.ZeroConeT(n_equal), clarabel.NonnegativeConeT(n_inequal)]
     solver = clarabel.DefaultSolver(
@@ -150,7 +162,7 @@ def _run(form: MatrixForm, free: BoolArray, settings: SolveSettings) -> Any:
     )
     if settings.log is not None:
         solver.print_to_file(str(writable(settings.log)))
-    return solver.solve()
+    return solver.solve(), taken, sides
 
 
 def _identity(n: int) -> SparseMatrix:

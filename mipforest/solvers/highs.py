@@ -175,6 +175,7 @@ class Highs(Solver):
             settings,
             status=status,
             x=session.point,
+            row_duals=None if form.is_mip else session.row_duals,
             bound=info.mip_dual_bound if form.is_mip else None,
             nodes=max(0, int(info.mip_node_count)),
             start=known,
@@ -415,6 +416,12 @@ class HighsSession:
         )
         x = np.array(solution.col_value)
         return x if solution.value_valid and feasible and np.isfinite(x).all() else None
+
+    @property
+    def row_duals(self) -> FloatArray | None:
+        """(m,) duals of a linear programme, where HiGHS has them."""
+        solution = self.highs.getSolution()
+        return np.array(solution.row_dual) if solution.dual_valid else None
 
     def _run(self) -> Any:
         try:

@@ -113,6 +113,12 @@ class Solution:
         (no tree has less).
     reported
         What else a tree search found out, ready for JSON.
+    row_duals
+        (m,) duals y of the linear rows at an optimum of a continuous model, in the model's own sense: the objective
+        changes by ``y_i`` per unit of the side of row i. ``None`` where the solver gives none, or the model was
+        rewritten.
+    reduced_costs
+        (n,) ``c + Qx - A'y``.
     """
 
     status: Status
@@ -132,6 +138,8 @@ class Solution:
     stopped: bool = False
     bound_by: tuple[str, ...] = ("solver",)
     reported: Mapping[str, Any] = field(default_factory=dict)
+    row_duals: FloatArray | None = None
+    reduced_costs: FloatArray | None = None
 
     def __repr__(self) -> str:
         numbers = f"objective {number(self.objective)}, bound {number(self.bound)}"

@@ -79,12 +79,12 @@ def test_fix_and_set_bounds_change_only_these_variables(m):
     np.testing.assert_array_equal(v.upper[0], [np.inf] * 3)
 
 
-def test_bounds_are_given_as_copies(m):
+def test_bounds_are_given_as_copies_that_cannot_be_written_to(m):
     v, s = m.binary("v", 2), m.binary("s")
-    v.lower[:] = 9
-    v.upper[:] = 9
+    for bounds in (v.lower, v.upper, s.lower):
+        with pytest.raises(ValueError, match="read-only"):  # it would change nothing of the model
+            bounds[...] = 9
     v.integer[:] = False
-    s.lower[...] = 9
     np.testing.assert_array_equal(m.matrix().col_lower, 0)
     assert m.matrix().integer.all()
 

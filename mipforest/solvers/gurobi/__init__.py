@@ -123,6 +123,7 @@ class Gurobi(Solver):
             start_objective=np.nan if completion is None else form.objective(completion),
             warnings=[*(f"Gurobi: {text}" for text in seen.said), *said, *judged.warnings(taken=taken)],
             message=answer.message,
+            row_duals=answer.row_duals,
         )
 
     def infeasible_subsystem(self, form: MatrixForm, settings: SolveSettings) -> IntArray | None:

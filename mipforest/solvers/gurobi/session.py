@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gurobipy
@@ -338,6 +338,7 @@ class Answer:
     x: FloatArray | None
     bound: float
     seen: GurobiListener
+    row_duals: FloatArray | None = None
 
 
 @contextmanager
@@ -440,7 +441,22 @@ class GurobiSession:
         known = model.IsMIP or status is Status.OPTIMAL
         bound = model.ObjBound if known and np.isfinite(model.ObjBound) else no_bound(self._form)
         self._listener.nodes = int(model.NodeCount)
-        return self._answer(status, outcome, x, bound)
+        answer = self._answer(status, outcome, x, bound)
+        return (
+            answer
+            if model.IsMIP or status is not Status.OPTIMAL
+            else replace(answer, row_duals=self._duals())
+        )
+
+    def _duals(self) -> FloatArray | None:
+        """Return the (m,) duals of a continuous model; those of both sides of a row add up, one of them is 0."""
+        row, _, _ = _one_sided(self._form.row_lower, self._form.row_upper)
+        duals = np.zeros(self._form.n_rows)
+        try:
+            np.add.at(duals, row, np.array(self._model.getAttr("Pi", self._model.getConstrs())))
+        except (AttributeError, GurobiError):
+            return None  # Gurobi has none, such as without crossover
+        return duals
 
     def infeasible_subsystem(self) -> IntArray | None:
         """Return the rows of Gurobi's irreducible infeasible subsystem, indicator rows behind the linear ones.
