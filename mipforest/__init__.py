@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mipforest.problem.result import Result
     from mipforest.pyomo import from_pyomo, to_pyomo
     from mipforest.settings import SolveSettings
-    from mipforest.solving import solve
+    from mipforest.solving import Session, solve
     from mipforest.trees import Topology, Tree
 
 __version__ = "0.1.0"
@@ -59,6 +59,7 @@ __all__ = [
     "RandomizedTreeRegressor",
     "Result",
     "RiskScoreClassifier",
+    "Session",
     "SolveSettings",
     "Topology",
     "Tree",
@@ -102,7 +103,7 @@ _HOMES = {
     "mipforest.problem.registry": ("get_formulation",),
     "mipforest.problem.result": ("Result",),
     "mipforest.settings": ("SolveSettings",),
-    "mipforest.solving": ("solve",),
+    "mipforest.solving": ("Session", "solve"),
     "mipforest.trees": ("Topology", "Tree"),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Unpack
+from typing import TypeGuard, Unpack
 
 import numpy as np
 
@@ -89,6 +89,78 @@ def solve(
     )
     model.keep(solution)
     return solution
+
+
+class Session:
+    """Solves one model again and again, by a solver that keeps it in between.
+
+    A solve after changes of bounds, costs and sides alone (``x.upper = 3``, ``m.minimize(...)``, ``rows.lower = 2``)
+    changes these numbers in the solver. After any other change the model is built anew, as the first time. Each solve
+    of a model with integers starts from the last solution, where that is feasible still; HiGHS starts a linear
+    programme from its last basis.
+
+    Parameters
+    ----------
+    model
+        The model.
+    solver
+        Name of a solver that keeps its model (``highs``, ``gurobi``), or such a solver.
+
+    Raises
+    ------
+    Unsupported
+        If the solver keeps no models.
+
+    Examples
+    --------
+    >>> m = Model()
+    >>> x = m.nonnegative("x", upper=5)
+    >>> m.maximize(x)
+    >>> with Session(m) as session:
+    ...     first = session.solve().objective
+    ...     x.upper = 7
+    ...     (first, session.solve().objective)
+    (5.0, 7.0)
+    """
+
+    def __init__(self, model: Model, solver: str | Solver = "highs") -> None:
+        self.model = model
+        self._solver = (solver if isinstance(solver, Solver) else get_solver(solver)).keeping()
+        self._last: FloatArray | None = None
+
+    @takes_settings(SolveKeywords, SolveSettings())
+    def solve(
+        self,
+        *,
+        start: Values | None = None,
+        on_progress: Progress | None = None,
+        settings: SolveSettings | None = None,
+        **keywords: Unpack[SolveKeywords],
+    ) -> Solution:
+        """Solve the model as it is now; parameters and errors as for :func:`solve`."""
+        settings = chosen_settings(settings, keywords, SolveSettings(), start=start)
+        form = self.model.matrix()
+        x = self._last
+        if settings.start is None and not self.model.start and form.is_mip and _feasible(x, form):
+            settings = replace(settings, start=form.to_values(x))
+        solution = solve(self.model, self._solver, on_progress=on_progress, settings=settings)
+        self._last = solution.x
+        return solution
+
+    def close(self) -> None:
+        """Let the solver drop the model."""
+        self._solver.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _feasible(x: FloatArray | None, form: MatrixForm) -> TypeGuard[FloatArray]:
+    """Return whether a point of a model before it was changed is there, and feasible still."""
+    return x is not None and len(x) == form.n_columns and violations(form, x).max <= FEASIBILITY_TOLERANCE
 
 
 def solve_form(

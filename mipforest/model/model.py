@@ -306,6 +306,11 @@ class Model:
         self._objective = objective(self, expression, maximize=False)
         self._changed()
 
+    @property
+    def objective_expression(self) -> LinearExpr | QuadraticExpr:
+        """The objective as an expression, to make another one of it: ``m.minimize(m.objective_expression + x)``."""
+        return self._objective.expression
+
     def maximize(self, expression: LinearExpr | QuadraticExpr | float) -> None:
         """Set the objective, to be maximised; see :meth:`minimize`."""
         self._objective = objective(self, expression, maximize=True)

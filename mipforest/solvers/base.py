@@ -157,6 +157,24 @@ class Solver(ABC):
         """Return whether the solver is known to abort the process on models of this kind: it gets one of its own."""
         return False
 
+    def keeping(self) -> Solver:
+        """Return a solver of this kind that keeps a model from one solve to the next; :meth:`close` lets it go.
+
+        A solve of a model that differs from the last one in bounds, costs and sides alone changes these in place of
+        building it anew. The solver is for one thread at a time.
+
+        Raises
+        ------
+        Unsupported
+            If the solver keeps no models.
+        """
+        raise Unsupported(
+            f"solver {self.name} builds a model anew for each solve; a session takes one that keeps it: highs, gurobi"
+        )
+
+    def close(self) -> None:  # noqa: B027 (solvers that keep nothing have nothing to do)
+        """Let go of a model that is kept."""
+
     def infeasible_subsystem(self, form: MatrixForm, settings: SolveSettings) -> IntArray | None:  # noqa: ARG002
         """Return the numbers of rows without a solution, where the solver has means of its own to find few of them.
 
@@ -257,6 +275,24 @@ class Solver(ABC):
             bound=form.offset,
             message="a model without columns",
         )
+
+
+def same_rows(old: MatrixForm, new: MatrixForm) -> bool:
+    """Return whether two linear models differ in bounds, costs and sides alone."""
+    matrices = (old.A, new.A), (old.indicators.A, new.indicators.A)
+    return (
+        old.A.shape == new.A.shape
+        and old.indicators.n_rows == new.indicators.n_rows == 0
+        and not (old.is_quadratic or new.is_quadratic)
+        and np.array_equal(old.integer, new.integer)
+        and all(
+            a.nnz == b.nnz
+            and np.array_equal(a.indptr, b.indptr)
+            and np.array_equal(a.indices, b.indices)
+            and np.array_equal(a.data, b.data)
+            for a, b in matrices
+        )
+    )
 
 
 def needed(form: MatrixForm) -> frozenset[Feature]:

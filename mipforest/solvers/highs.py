@@ -19,7 +19,7 @@ from mipforest.errors import NotAllowed, SolverError
 from mipforest.model.check import violations
 from mipforest.model.matrix import IndicatorRows, MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
-from mipforest.solvers.base import Feature, Solver
+from mipforest.solvers.base import Feature, Solver, same_rows
 from mipforest.solvers.checks import (
     SMALL_ENTRY,
     JudgedStart,
@@ -92,6 +92,20 @@ class Highs(Solver):
     zero: ClassVar[float] = SMALL_ENTRY
     zero_option: ClassVar[str] = "small_matrix_value"
 
+    def __init__(self) -> None:
+        self._keeps = False
+        self._kept: tuple[HighsSession, MatrixForm, SolveSettings] | None = None
+
+    def keeping(self) -> Highs:
+        """Return HiGHS that keeps its object; a linear programme starts from the last basis."""
+        twin = Highs()
+        twin._keeps = True
+        return twin
+
+    def close(self) -> None:
+        """Let go of the object."""
+        self._kept = None
+
     def solve(
         self,
         form: MatrixForm,
@@ -133,7 +147,7 @@ class Highs(Solver):
             late = LATE * (form.A.nnz + form.n_rows + form.n_columns)
             return session.run(left - min(late, 0.5 * left))
 
-        session = loaded(settings)
+        session = self._kept_for(form, settings, worker) or loaded(settings)
         if form.n_columns == 0:
             return self.constant_solution(form, worker)
         warnings = [f"HiGHS: {text}" for text in session.said] + self.unused(branching_priorities=priorities)
@@ -146,6 +160,8 @@ class Highs(Solver):
             known = completed(form, judged.integers, settings, worker)
         warnings += judged.warnings(taken=known is not None)
         outcome = run(session, known)
+        if self._keeps and not session.late:
+            self._kept = session, form, _of_object(settings)
         if outcome == INFEASIBLE and form.is_mip and "presolve" not in settings.solver_options:
             worker.forget_bound()
             options = {**settings.solver_options, "presolve": "off"}
@@ -182,6 +198,15 @@ class Highs(Solver):
             warnings=warnings,
             message="; ".join([words, *session.said]) if status is Status.ERROR else words,
         )
+
+    def _kept_for(self, form: MatrixForm, settings: SolveSettings, worker: Worker) -> HighsSession | None:
+        """Return the object of the last solve, changed to this model, where no more than numbers differ."""
+        kept, self._kept = self._kept, None  # what fails on the way is not used again
+        if kept is None or kept[2] != _of_object(settings) or not same_rows(kept[1], form):
+            return None
+        session, last, _ = kept
+        session.change(last, form, worker)
+        return session
 
     def infeasible_subsystem(self, form: MatrixForm, settings: SolveSettings) -> IntArray | None:
         """Return the rows of HiGHS' irreducible infeasible subsystem of an infeasible linear relaxation."""
@@ -227,6 +252,11 @@ _CALLBACKS = (
 )
 
 
+def _of_object(settings: SolveSettings) -> SolveSettings:
+    """Return the settings that an object was made with: all but the time limit and the start, which each run has."""
+    return replace(settings, time_limit=None, start=None)
+
+
 class _Silent(highspy.Highs):  # type: ignore[misc]
     """HiGHS that writes nothing to the standard output.
 
@@ -268,6 +298,7 @@ class HighsSession:
         self.reported: tuple[FloatArray | None, int] = None, 0
         self._worker = worker
         self._report = report
+        self._limited, self._is_mip = False, False
         self.highs = _Silent()
         # HiGHS is C++, where Python sees no cycle: were it to hold its session, neither would ever be freed.
         own = weakref.ref(self)
@@ -334,6 +365,7 @@ class HighsSession:
             If HiGHS refuses the model, with what it said.
         """
         require_plain_numbers(form)
+        self._is_mip = form.is_mip
         # HiGHS would read a shorter integrality array past its end, so a model without integers has one too.
         status = self.highs.passModel(
             form.n_columns,
@@ -354,6 +386,32 @@ class HighsSession:
         )
         self._check(status, "refuses the model")
 
+    def change(self, old: MatrixForm, new: MatrixForm, worker: Worker) -> None:
+        """Change costs, bounds and sides of the model passed before, for a run that reports to another worker.
+
+        Raises
+        ------
+        NotAllowed, SolverError
+            As for :meth:`load`.
+        """
+        require_plain_numbers(new)
+        self._worker, self.said, self.reported = worker, [], (None, 0)
+        highs = self.highs
+        if new.is_mip:
+            highs.clearSolver()  # a former point would be taken for a start without a check
+        if new.maximize != old.maximize:
+            sense = highspy.ObjSense.kMaximize if new.maximize else highspy.ObjSense.kMinimize
+            self._check(highs.changeObjectiveSense(sense), "refuses the sense")
+        self._check(highs.changeObjectiveOffset(float(new.offset)), "refuses the constant")
+        if len(at := _differing((old.c, new.c))):
+            self._check(highs.changeColsCost(len(at), at, new.c[at]), "refuses the costs")
+        if len(at := _differing((old.col_lower, new.col_lower), (old.col_upper, new.col_upper))):
+            status = highs.changeColsBounds(len(at), at, new.col_lower[at], new.col_upper[at])
+            self._check(status, "refuses the bounds")
+        if len(at := _differing((old.row_lower, new.row_lower), (old.row_upper, new.row_upper))):
+            status = highs.changeRowsBounds(len(at), at, new.row_lower[at], new.row_upper[at])
+            self._check(status, "refuses the sides")
+
     def set_start(self, x: FloatArray) -> None:
         """Pass a full start."""
         solution = highspy.HighsSolution()
@@ -371,7 +429,12 @@ class HighsSession:
             If HiGHS cannot solve such a model, with what it said.
         """
         if seconds is not None:
-            self.set_option("time_limit", max(0.0, seconds))
+            # The clock of linear programmes runs on from one run of an object to the next, that of integer ones does not.
+            spent = 0.0 if self._is_mip else self.highs.getRunTime()
+            self.set_option("time_limit", spent + max(0.0, seconds))
+        elif self._limited:
+            self.set_option("time_limit", np.inf)
+        self._limited = seconds is not None
         try:
             status = self._worker.call(self._run, seconds=seconds, leave=True)
         except SolverLate:
@@ -449,6 +512,14 @@ class HighsSession:
                 self._worker.observe(state.mip_primal_bound, state.mip_dual_bound, state.mip_node_count, x)
         if self._worker.stop.is_set():
             reply.user_interrupt = True
+
+
+def _differing(*pairs: tuple[FloatArray, FloatArray]) -> IntArray:
+    """Return the numbers of the entries in which one of several pairs of arrays differs."""
+    changed = np.zeros(len(pairs[0][0]), dtype=bool)
+    for old, new in pairs:
+        changed |= old != new
+    return np.flatnonzero(changed).astype(np.int32)
 
 
 def _floats(values: FloatArray) -> FloatArray:

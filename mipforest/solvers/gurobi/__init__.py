@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -17,7 +19,7 @@ from mipforest.solvers.solution import Event, Progress, Solution
 from mipforest.solvers.worker import Worker
 
 if TYPE_CHECKING:
-    from mipforest.solvers.gurobi.session import Answer
+    from mipforest.solvers.gurobi.session import Answer, GurobiSession
 
 
 class Gurobi(Solver):
@@ -53,6 +55,36 @@ class Gurobi(Solver):
         }
     )
     zero: ClassVar[float] = 1e-13
+
+    def __init__(self) -> None:
+        self._keeps = False
+        self._kept: tuple[GurobiSession, SolveSettings, ExitStack] | None = None
+
+    def keeping(self) -> Gurobi:
+        """Return Gurobi that keeps its model: the next solve changes it."""
+        twin = Gurobi()
+        twin._keeps = True
+        return twin
+
+    def close(self) -> None:
+        """Let go of the model, and of its licence."""
+        if self._kept is not None:
+            self._kept[2].close()
+        self._kept = None
+
+    def _kept_for(
+        self, form: MatrixForm, settings: SolveSettings, worker: Worker, stack: ExitStack
+    ) -> GurobiSession | None:
+        """Return the model of the last solve, changed to this one, where that is possible; the stack ends it."""
+        kept, self._kept = self._kept, None
+        if kept is None:
+            return None
+        session, made_with, resources = kept
+        stack.push(resources)
+        if made_with != _of_object(settings) or not session.can_become(form):
+            return None
+        session.change(form, settings, worker)
+        return session
 
     def license(self) -> str:
         """Say whether the licence is the one inside the package, with its limits, or another."""
@@ -94,11 +126,18 @@ class Gurobi(Solver):
         worker = Worker(form.maximize, _keeping_ctrl_c(on_progress))
 
         def work() -> Answer | None:
-            with gurobi_session(form, settings, worker) as session:
-                if form.n_columns == 0:
-                    return None
-                session.load(judged, priorities)
-                return session.run()
+            with ExitStack() as stack:
+                session = self._kept_for(form, settings, worker, stack)
+                if session is None:
+                    session = stack.enter_context(gurobi_session(form, settings, worker))
+                    if form.n_columns == 0:
+                        return None
+                    session.build()
+                session.give(judged, priorities)
+                found = session.run()
+                if self._keeps:
+                    self._kept = session, _of_object(settings), stack.pop_all()
+                return found
 
         # All of Gurobi lives in the worker: at a second Ctrl-C it ends there, in its own time.
         answer = worker.call(work)
@@ -139,6 +178,11 @@ class Gurobi(Solver):
                 return session.infeasible_subsystem()
 
         return worker.call(work)
+
+
+def _of_object(settings: SolveSettings) -> SolveSettings:
+    """Return the settings that a model was made with: all but the time limit and the start, which each run has."""
+    return replace(settings, time_limit=None, start=None)
 
 
 def _keeping_ctrl_c(on_progress: Progress | None) -> Progress:

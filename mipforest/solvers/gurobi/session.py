@@ -19,6 +19,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import LicenseLimit, NotAllowed, SolverError, SolverUnavailable
 from mipforest.model.matrix import IndicatorRows, MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.base import same_rows
 from mipforest.solvers.bound_check import no_bound
 from mipforest.solvers.checks import JudgedStart, unknown_option, writable
 from mipforest.solvers.solution import Status
@@ -404,9 +405,35 @@ class GurobiSession:
         for name, value in settings.solver_options.items():
             set_option(model, name, value)
 
-    def load(self, start: JudgedStart, priorities: IntArray | None) -> None:
-        """Build the model, with its start and branching priorities."""
+    def build(self) -> None:
+        """Build the model."""
         self._x = self._listener.variables = load(self._model, self._form)
+
+    def can_become(self, form: MatrixForm) -> bool:
+        """Return whether a model differs from this one in bounds, costs and sides alone, each on the side it was on."""
+        old, new = (_one_sided(each.row_lower, each.row_upper) for each in (self._form, form))
+        return (
+            same_rows(self._form, form) and np.array_equal(old[0], new[0]) and np.array_equal(old[1], new[1])
+        )
+
+    def change(self, form: MatrixForm, settings: SolveSettings, worker: Worker) -> None:
+        """Change bounds, costs and sides, for a run that reports to another worker."""
+        self._form, self._settings, self._worker = form, settings, worker
+        self._listener = GurobiListener(form, worker)
+        self._listener.variables = self._x
+        self._model.Params.Method = settings.solver_options.get("Method", _ANY_METHOD)
+        self._x.setAttr("LB", form.col_lower)
+        self._x.setAttr("UB", form.col_upper)
+        sense = GRB.MAXIMIZE if form.maximize else GRB.MINIMIZE
+        linear: Any = None  # no quadratic part
+        self._model.setMObjective(linear, form.c, form.offset, sense=sense, xc=self._x)
+        constraints = self._model.getConstrs()
+        _, _, side = _one_sided(form.row_lower, form.row_upper)
+        self._model.setAttr("RHS", constraints, side.tolist())
+        self._model.update()
+
+    def give(self, start: JudgedStart, priorities: IntArray | None) -> None:
+        """Pass a start and branching priorities."""
         starts = starts_to_try(start)
         self._model.NumStart = len(starts)
         for number, point in enumerate(starts):
