@@ -429,7 +429,7 @@ class HighsSession:
             If HiGHS cannot solve such a model, with what it said.
         """
         if seconds is not None:
-            # The clock of linear programmes runs on from one run of an object to the next, that of integer ones does not.
+            # The clock of linear programmes runs on between the runs of an object, that of integer ones does not.
             spent = 0.0 if self._is_mip else self.highs.getRunTime()
             self.set_option("time_limit", spent + max(0.0, seconds))
         elif self._limited:
