@@ -19,13 +19,14 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import DataError, did_you_mean
 from mipforest.model import LinearExpr, VarArray
 from mipforest.problem.expressions import NotExpressed, TreeExpressions
+from mipforest.problem.part import Part
 from mipforest.problem.problem import Problem
 
 # ---------------------------------------------------------------------- features
 
 
 def forbid_features(
-    problem: Problem, features: str | Sequence[str], *, nodes: Sequence[int] | None = None
+    problem: Problem | Part, features: str | Sequence[str], *, nodes: Sequence[int] | None = None
 ) -> None:
     """Keep features out of the tree, linear functions of leaves included, or out of the splits of some nodes.
 
@@ -55,13 +56,13 @@ def forbid_features(
             problem.model.add(f"{name}_in_leaves", in_leaves[:, j] == 0)
 
 
-def require_features(problem: Problem, features: str | Sequence[str]) -> None:
+def require_features(problem: Problem | Part, features: str | Sequence[str]) -> None:
     """Have every one of these features used by some split; parameters and errors as for :func:`forbid_features`."""
     for j in _columns(problem, features):
         _expressions(problem).require_feature(int(j))
 
 
-def features_used(problem: Problem) -> VarArray:
+def features_used(problem: Problem | Part) -> VarArray:
     """Return the (p,) binaries that say whether a feature is used anywhere in the tree: to bound, or to minimise.
 
     In splits, and in linear functions of leaves. They are added as block ``feature_used`` when first asked for. A
@@ -87,7 +88,7 @@ def features_used(problem: Problem) -> VarArray:
 
 
 def feature_budget(
-    problem: Problem, budget: float, cost: Mapping[str, float] | Sequence[float] | float = 1.0
+    problem: Problem | Part, budget: float, cost: Mapping[str, float] | Sequence[float] | float = 1.0
 ) -> None:
     """Limit the total cost of the features that the tree uses, linear leaves included, each paid once.
 
@@ -111,7 +112,7 @@ def feature_budget(
     problem.model.add(problem.free_name("feature_budget"), costs @ features_used(problem) <= budget)
 
 
-def at_most_of(problem: Problem, features: str | Sequence[str], most: int) -> None:
+def at_most_of(problem: Problem | Part, features: str | Sequence[str], most: int) -> None:
     """Use at most some number of these features, in the whole tree (linear leaves included) or score card.
 
     Parameters
@@ -134,7 +135,7 @@ def at_most_of(problem: Problem, features: str | Sequence[str], most: int) -> No
     problem.model.add(problem.free_name("at_most_of"), used.sum() <= most)
 
 
-def max_total(problem: Problem, most: int) -> None:
+def max_total(problem: Problem | Part, most: int) -> None:
     """Limit the largest total of a score card that is written without negative points: the sum of its points' sizes.
 
     Parameters
@@ -152,7 +153,7 @@ def max_total(problem: Problem, most: int) -> None:
     problem.model.add(problem.free_name("max_total"), _expressions(problem).total_size() <= most)
 
 
-def once_per_path(problem: Problem, features: str | Sequence[str] | None = None) -> None:
+def once_per_path(problem: Problem | Part, features: str | Sequence[str] | None = None) -> None:
     """Use a feature at most once on the way from the root to any leaf.
 
     Parameters
@@ -167,7 +168,7 @@ def once_per_path(problem: Problem, features: str | Sequence[str] | None = None)
     problem.model.add(problem.free_name("once_per_path"), tree.reach @ uses[:, columns] <= 1)
 
 
-def monotone(problem: Problem, feature: str, *, increasing: bool = True) -> None:
+def monotone(problem: Problem | Part, feature: str, *, increasing: bool = True) -> None:
     """Let a larger value of a feature never turn a prediction from the second class to the first.
 
     With ``increasing=False``: never from the first to the second. Of a score card it is the sign of a rule: the risk
@@ -186,7 +187,7 @@ def monotone(problem: Problem, feature: str, *, increasing: bool = True) -> None
     _expressions(problem).keep_monotone(int(j), increasing=increasing)
 
 
-def fix_split(problem: Problem, feature: str, threshold: float, *, node: int = 0) -> None:
+def fix_split(problem: Problem | Part, feature: str, threshold: float, *, node: int = 0) -> None:
     """Fix a split: samples with ``feature < threshold`` go left at a node, others right.
 
     Parameters
@@ -217,7 +218,7 @@ def fix_split(problem: Problem, feature: str, threshold: float, *, node: int = 0
 # ---------------------------------------------------------------------- samples
 
 
-def min_samples_leaf(problem: Problem, n_min: int) -> None:
+def min_samples_leaf(problem: Problem | Part, n_min: int) -> None:
     """Have at least ``n_min`` training samples in every leaf that holds any, and one for each that holds none.
 
     Raises
@@ -228,7 +229,7 @@ def min_samples_leaf(problem: Problem, n_min: int) -> None:
     _least_in_leaves(problem, "leaf_size", np.ones(problem.data.n), n_min)
 
 
-def min_weight_fraction_leaf(problem: Problem, share: float) -> None:
+def min_weight_fraction_leaf(problem: Problem | Part, share: float) -> None:
     """Have at least a share of the weight of all training samples in every leaf that holds any sample.
 
     Of a score card: among the samples that a rule holds for, and among the others.
@@ -254,7 +255,7 @@ def min_weight_fraction_leaf(problem: Problem, share: float) -> None:
     _least_in_leaves(problem, "leaf_weight", weights / (share * weights.sum()), 1.0)
 
 
-def _least_in_leaves(problem: Problem, name: str, amounts: FloatArray, least: float) -> None:
+def _least_in_leaves(problem: Problem | Part, name: str, amounts: FloatArray, least: float) -> None:
     """Have at least some amount of the samples' (n,) amounts in every leaf that holds any of them."""
     name = problem.free_name(name)
     if _expressions(problem).least_on_sides(name, amounts, least):
@@ -267,7 +268,11 @@ def _least_in_leaves(problem: Problem, name: str, amounts: FloatArray, least: fl
 
 
 def demographic_parity(
-    problem: Problem, group: Sequence[Any] | FloatArray, tolerance: float, *, positive: str | None = None
+    problem: Problem | Part,
+    group: Sequence[Any] | FloatArray,
+    tolerance: float,
+    *,
+    positive: str | None = None,
 ) -> None:
     """Keep the shares of positive predictions of any two groups within a tolerance of each other.
 
@@ -294,7 +299,11 @@ def demographic_parity(
 
 
 def equal_opportunity(
-    problem: Problem, group: Sequence[Any] | FloatArray, tolerance: float, *, positive: str | None = None
+    problem: Problem | Part,
+    group: Sequence[Any] | FloatArray,
+    tolerance: float,
+    *,
+    positive: str | None = None,
 ) -> None:
     """Keep the true positive rates of any two groups within a tolerance of each other.
 
@@ -305,7 +314,7 @@ def equal_opportunity(
     _equal_shares(problem, "equal_opportunity", group, problem.data.y == k, tolerance, k)
 
 
-def max_false_negatives(problem: Problem, most: int, *, positive: str | None = None) -> None:
+def max_false_negatives(problem: Problem | Part, most: int, *, positive: str | None = None) -> None:
     """Limit the number of training samples of the positive class that are predicted another one.
 
     Parameters
@@ -331,7 +340,7 @@ def max_false_negatives(problem: Problem, most: int, *, positive: str | None = N
 
 
 def _equal_shares(
-    problem: Problem, name: str, group: Any, among: BoolArray, tolerance: float, k: int
+    problem: Problem | Part, name: str, group: Any, among: BoolArray, tolerance: float, k: int
 ) -> None:
     """Bound the shares predicted class k, by group among some samples, from above and below by two variables."""
     number, n_groups = _groups(problem, group)
@@ -353,11 +362,11 @@ def _equal_shares(
 # ---------------------------------------------------------------------- reading what the user gave
 
 
-def _expressions(problem: Problem) -> TreeExpressions:
+def _expressions(problem: Problem | Part) -> TreeExpressions:
     return problem.formulation.expressions(problem.model, problem.instance)
 
 
-def _columns(problem: Problem, features: str | Sequence[str]) -> IntArray:
+def _columns(problem: Problem | Part, features: str | Sequence[str]) -> IntArray:
     names = [features] if isinstance(features, str) else list(features)
     known = list(problem.data.features.labels)
     for name in names:
@@ -369,7 +378,7 @@ def _columns(problem: Problem, features: str | Sequence[str]) -> IntArray:
     return np.array([known.index(name) for name in names], dtype=np.int64)
 
 
-def _costs(problem: Problem, cost: Mapping[str, float] | Sequence[float] | float) -> FloatArray:
+def _costs(problem: Problem | Part, cost: Mapping[str, float] | Sequence[float] | float) -> FloatArray:
     p = problem.data.p
     if isinstance(cost, Mapping):
         costs = np.zeros(p)
@@ -386,7 +395,7 @@ def _costs(problem: Problem, cost: Mapping[str, float] | Sequence[float] | float
     return costs
 
 
-def _class(problem: Problem, positive: str | None) -> int:
+def _class(problem: Problem | Part, positive: str | None) -> int:
     classes = problem.data.classes
     if not classes:
         raise NotExpressed(
@@ -403,7 +412,7 @@ def _class(problem: Problem, positive: str | None) -> int:
     return classes.index(positive)
 
 
-def _true_class(problem: Problem, positive: str | None) -> int:
+def _true_class(problem: Problem | Part, positive: str | None) -> int:
     """Return the number of a class that samples truly have, which is no matter of treatments."""
     if problem.formulation.task == "prescription":
         raise NotExpressed(
@@ -414,7 +423,7 @@ def _true_class(problem: Problem, positive: str | None) -> int:
     return _class(problem, positive)
 
 
-def _groups(problem: Problem, group: Any) -> tuple[IntArray, int]:
+def _groups(problem: Problem | Part, group: Any) -> tuple[IntArray, int]:
     values = np.asarray(group)
     if values.shape != (problem.data.n,):
         raise DataError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.bridges import Bridge, bridges
-from mipforest.errors import Unsupported
+from mipforest.errors import NotAllowed, Unsupported
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.model.model import Model
@@ -23,11 +23,11 @@ from mipforest.settings import (
 )
 from mipforest.solvers.base import Feature, Solver, get_solver, needed
 from mipforest.solvers.bound_check import checked_against, only_proven
-from mipforest.solvers.checks import judge_start
+from mipforest.solvers.checks import judge_start, with_exact_integers
 from mipforest.solvers.convexity import QUADRATIC_SOLVER
 from mipforest.solvers.isolation import isolated
 from mipforest.solvers.outer_approximation import solve_by_tangents
-from mipforest.solvers.solution import Event, Progress, Solution, Status
+from mipforest.solvers.solution import Event, PooledSolution, Progress, Solution, Status
 
 #: By part of a model that can be rewritten: the features of the solver that this leaves unused.
 _FEATURES_REWRITTEN: Mapping[str, frozenset[Feature]] = {
@@ -161,6 +161,58 @@ class Session:
 def _feasible(x: FloatArray | None, form: MatrixForm) -> TypeGuard[FloatArray]:
     """Return whether a point of a model before it was changed is there, and feasible still."""
     return x is not None and len(x) == form.n_columns and violations(form, x).max <= FEASIBILITY_TOLERANCE
+
+
+@takes_settings(SolveKeywords, SolveSettings())
+def solution_pool(
+    model: Model,
+    k: int,
+    solver: str | Solver = "gurobi",
+    *,
+    settings: SolveSettings | None = None,
+    **keywords: Unpack[SolveKeywords],
+) -> list[PooledSolution]:
+    """Find the k best solutions of a model with integers that differ in these.
+
+    Parameters
+    ----------
+    model
+        The model.
+    k
+        Largest number of solutions, at least 1.
+    solver
+        Name of a solver that has a pool of solutions (``gurobi``), or such a solver.
+    time_limit, gap, threads, seed, solver_options, bridges, log, isolate, dask
+        As for :func:`solve`. After the time limit the solutions found by then are returned.
+    settings
+        These at once, as one object.
+
+    Returns
+    -------
+    list
+        Best first, feasible up to the tolerance; empty where none is found. Within the gap of one another, better ones
+        may be missing.
+
+    Raises
+    ------
+    Unsupported
+        If the solver has no pool, or the model no integers.
+    NotAllowed
+        If k is no such number.
+    """
+    settings = chosen_settings(settings, keywords, SolveSettings())
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise NotAllowed(f"k is {k!r}; give the number of solutions, 1 or more")
+    plugin = solver if isinstance(solver, Solver) else get_solver(solver)
+    form = model.matrix()
+    if not form.integer.any():
+        raise Unsupported(
+            "a model without integers has no pool of solutions: its optimum, or a face of optima"
+        )
+    points = [with_exact_integers(form, x) for x in plugin.solution_pool(form, settings, k)]
+    points = [x for x in points if violations(form, x).max <= FEASIBILITY_TOLERANCE]
+    pool = [PooledSolution(form.objective(x), x, form.to_values(x)) for x in points]
+    return sorted(pool, key=lambda one: one.objective, reverse=form.maximize)
 
 
 def solve_form(

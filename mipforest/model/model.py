@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack
 
 import numpy as np
 
@@ -50,7 +50,12 @@ from mipforest.model.operators import Relation, fitted, numeric
 
 if TYPE_CHECKING:
     from mipforest.conflicts import Conflict
+    from mipforest.settings import SolveKeywords
     from mipforest.solvers.base import Solver
+    from mipforest.solvers.solution import PooledSolution
+
+
+Named = TypeVar("Named")
 
 
 class Outcome(Protocol):
@@ -316,6 +321,24 @@ class Model:
         self._objective = objective(self, expression, maximize=True)
         self._changed()
 
+    def under(self, prefix: str) -> Scope:
+        """Return this model with a prefix for names: what is added to it gets ``prefix.name`` here.
+
+        Parameters
+        ----------
+        prefix
+            A non-empty text.
+
+        Examples
+        --------
+        >>> m = Model()
+        >>> left = m.under("left")
+        >>> x = left.binary("x", 2)
+        >>> list(m), list(left)
+        (['left.x'], ['x'])
+        """
+        return Scope(self, prefix)
+
     # ------------------------------------------------------------------ the names of other modelling packages
 
     def add_variables(
@@ -565,6 +588,14 @@ class Model:
 
         return explain_infeasibility(self, solver, time_limit=time_limit)
 
+    def solution_pool(
+        self, k: int, solver: str | Solver = "gurobi", **keywords: Unpack[SolveKeywords]
+    ) -> list[PooledSolution]:
+        """Find the k best solutions that differ in integers: :func:`mipforest.solving.solution_pool`."""
+        from mipforest.solving import solution_pool
+
+        return solution_pool(self, k, solver, **keywords)
+
     def stats(self) -> Statistics:
         """Return the size and numerical range of the model."""
         return statistics(self.matrix())
@@ -595,3 +626,140 @@ class Model:
         """Tell whoever watches the model of terms that are about to be made in addition to those of its rows."""
         if self.watch is not None:
             self.watch(terms + sum(block.A.nnz for block in self._constraints.values()))
+
+
+class Scope(Model):
+    """A model under a prefix: its blocks stand in another model, with the prefix before their names.
+
+    Made by :meth:`Model.under`. Variables are those of the other model, so that expressions of several scopes can be
+    mixed. An objective is not that of the other model: :attr:`objective_expression` has it, to be put together there.
+
+    Parameters
+    ----------
+    model
+        The other model.
+    prefix
+        The prefix.
+    """
+
+    __slots__ = ("_expression", "_within", "prefix")
+
+    def __init__(self, model: Model, prefix: str) -> None:
+        check_name(prefix, {}, "prefix")
+        self.__dict__ = model.__dict__  # one state, whichever of the two changes it
+        self._within = model
+        self.prefix = f"{prefix}."
+        self._expression: LinearExpr | QuadraticExpr = objective(self._root, 0.0, maximize=False).expression
+
+    @property
+    def _root(self) -> Model:
+        return self._within._root if isinstance(self._within, Scope) else self._within
+
+    def _add_block(self, name: str, over: Any, lower: Any, upper: Any, *, integer: bool) -> VarArray:
+        check_name(name, {}, "variable block")
+        return self._within._add_block(self.prefix + name, over, lower, upper, integer=integer)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is a variable block of that name under the prefix."""
+        return name in self.variables
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the variable blocks under the prefix, without it."""
+        return iter(self.variables)
+
+    @property
+    def variables(self) -> Mapping[str, VarArray]:
+        """The variable blocks under the prefix, by their names without it."""
+        return MappingProxyType(self._own(self._within.variables))
+
+    def __getitem__(self, name: str) -> VarArray:
+        """Return a variable block by its name without the prefix; :class:`UnknownNameError` if there is none."""
+        own = self.variables
+        if name not in own:
+            raise UnknownNameError(
+                f"no variable block {name!r} under {self.prefix!r} in this model{closest(str(name), own)}"
+            )
+        return own[name]
+
+    @property
+    def constraints(self) -> Mapping[str, ConstraintBlock]:
+        """The constraint blocks under the prefix, by their names without it."""
+        return MappingProxyType(ConstraintBlocks(self._own(self._within.constraints)))
+
+    def add(self, name: str, relation: Relation, *, over: IndexSets | None = None) -> ConstraintBlock:
+        """Add a block of constraints; see :meth:`Model.add`."""
+        check_name(name, {}, "constraint block")
+        return self._within.add(self.prefix + name, relation, over=over)
+
+    def add_indicator(
+        self,
+        name: str,
+        binary: VarArray,
+        value: int,
+        relation: Relation,
+        *,
+        over: IndexSets | None = None,
+    ) -> ConstraintBlock:
+        """Add constraints that hold whenever a binary has a value; see :meth:`Model.add_indicator`."""
+        check_name(name, {}, "constraint block")
+        return self._within.add_indicator(self.prefix + name, binary, value, relation, over=over)
+
+    def remove(self, name: str) -> None:
+        """Take a constraint block under the prefix out of the model."""
+        self.constraints[name].remove()
+
+    def minimize(self, expression: LinearExpr | QuadraticExpr | float) -> None:
+        """Set :attr:`objective_expression`; the objective of the other model stays."""
+        self._expression = objective(self._root, expression, maximize=False).expression
+
+    def maximize(self, expression: LinearExpr | QuadraticExpr | float) -> None:
+        """Set :attr:`objective_expression`, to be minimised, to the negative of an expression."""
+        self._expression = -objective(self._root, expression, maximize=True).expression
+
+    @property
+    def objective_expression(self) -> LinearExpr | QuadraticExpr:
+        """The objective that was declared under the prefix, to be minimised."""
+        return self._expression
+
+    @property
+    def start(self) -> Mapping[str, FloatArray]:
+        """Start values of the blocks under the prefix."""
+        return MappingProxyType(self._own(self._within.start))
+
+    def set_start(self, values: Values) -> None:
+        """Set start values of blocks under the prefix; those of others stay."""
+        own = {f"{self.prefix}{name}": value for name, value in values.items()}
+        self._within.set_start({**self._within.start, **own})
+
+    @property
+    def priorities(self) -> Mapping[str, IntArray]:
+        """Branching priorities of the blocks under the prefix."""
+        return MappingProxyType(self._own(self._within.priorities))
+
+    def set_priority(self, name: str, priority: Any) -> None:
+        """Set branching priorities of a block under the prefix; see :meth:`Model.set_priority`."""
+        self._within.set_priority(self.prefix + name, priority)
+
+    def copy(self) -> Model:
+        """Refuse a copy of a part.
+
+        Raises
+        ------
+        ModelError
+            Always.
+        """
+        raise ModelError(f"{self.prefix!r} is a part of a model and has no copy; copy the whole model")
+
+    def values_of(self, values: Values) -> dict[str, FloatArray]:
+        """Return the values of the blocks under the prefix, by their names without it, of those of the whole model."""
+        return self._own(values)
+
+    def __repr__(self) -> str:
+        return f"<Scope {self.prefix!r} of {self._root!r}>"
+
+    def _own(self, blocks: Mapping[str, Named]) -> dict[str, Named]:
+        return {
+            name.removeprefix(self.prefix): block
+            for name, block in blocks.items()
+            if name.startswith(self.prefix)
+        }

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from mipforest.data import DataError, Dataset
-from mipforest.errors import MipforestError
+from mipforest.errors import MipforestError, Unsupported
 from mipforest.model import Model
 from mipforest.problem.operations import Instance, Operations
 from mipforest.problem.parameters import ParameterError, parameters_of
+from mipforest.problem.part import Part, with_all_trees
 from mipforest.problem.problem import HAND_OVER, Problem
 from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import one_blas_thread
@@ -157,6 +158,47 @@ class Formulation(Operations):
             if _takes(solver, problem):
                 return problem
         return self._declared(instance, began, whole=whole, declare=declare)
+
+    def attach(self, model: Model, data: Dataset, depth: int | None = None, *, prefix: str) -> Part:
+        """Declare the model in an existing one, under a prefix: as one of several trees, or beside other rows.
+
+        Parameters
+        ----------
+        model
+            The model; its objective stays as it is.
+        data
+            Training samples.
+        depth
+            As for :meth:`build`.
+        prefix
+            What stands before the names of the blocks: ``"left"`` makes ``left.w``.
+
+        Returns
+        -------
+        Part
+            With its objective as an expression, its blocks, and the tree of a solution.
+
+        Raises
+        ------
+        DataError, ParameterError
+            If the formulation does not take the data or depth.
+        Unsupported
+            If it has no rows, or its variant leaves out trees that other rows may want.
+        """
+        if depth is None and self.gives.is_tree:
+            raise ParameterError(f"{self.name} finds trees: give their depth, such as depth=2")
+        if not self.has_rows:
+            raise Unsupported(f"{self.name} is a smooth model without rows, and cannot be a part of another")
+        own, _ = self.for_data(data)
+        topology = Topology(1 if depth is None else depth)
+        own.check_treatments(data)
+        own.check_data(data, topology)
+        own.check_weights(data)
+        with one_blas_thread():
+            instance = with_all_trees(own, own.bind(data, topology, TimeBudget()))
+        part = Part(own, instance, model.under(prefix))
+        own.declare(part.model, instance)
+        return part
 
     def _declared(self, instance: Instance, began: float, *, whole: bool, declare: bool) -> Problem:
         """Declare the model of an instance whose preparation began at a time, on a clock that rests while compiling."""

@@ -19,6 +19,7 @@ from mipforest.model.check import ROUNDING
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Instance, Operations
+from mipforest.problem.part import free_name
 from mipforest.problem.structure import Structure
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.bound_check import objective_unit
@@ -294,12 +295,7 @@ class ProblemData:
 
     def free_name(self, name: str) -> str:
         """Return a name that no constraint or variable block has yet: ``name``, ``name_2``, ..."""
-        taken = {*self.model.variables, *self.model.constraints}
-        number, free = 1, name
-        while any(other == free or other.startswith(f"{free}_") for other in taken):
-            number += 1
-            free = f"{name}_{number}"
-        return free
+        return free_name(self.model, name)
 
     def worst_violation(self, values: Values) -> str:
         """Name the worst violation of the model by values of all its blocks; empty if they are feasible."""

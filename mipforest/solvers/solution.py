@@ -160,6 +160,32 @@ class Solution:
         return self.values[block]
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class PooledSolution:
+    """One of several solutions of a model.
+
+    Attributes
+    ----------
+    objective
+        Its value.
+    x
+        (n,) point.
+    values
+        The same by variable block.
+    """
+
+    objective: float
+    x: FloatArray
+    values: Mapping[str, FloatArray]
+
+    def __repr__(self) -> str:
+        return f"PooledSolution(objective {number(self.objective)})"
+
+    def __getitem__(self, block: str) -> FloatArray:
+        """Return the values of one variable block."""
+        return self.values[block]
+
+
 def relative_gap(objective: float, bound: float) -> float:
     """Return the gap between an objective value and a bound, relative to the objective.
 

@@ -1,0 +1,103 @@
+"""A formulation as a part of a larger model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipforest.data import Dataset
+from mipforest.errors import Unsupported
+from mipforest.model import LinearExpr, Model, QuadraticExpr, Values
+from mipforest.model.expressions import concatenate
+from mipforest.model.model import Scope
+from mipforest.problem.model_changes import BuiltModel
+from mipforest.problem.operations import Instance, Operations
+from mipforest.trees import Predictor, Topology
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A formulation declared in a model that holds more than it: see :meth:`Formulation.attach`.
+
+    The helpers of :mod:`mipforest.constraints` take it as they take a problem.
+
+    Attributes
+    ----------
+    formulation
+        What was declared.
+    instance
+        What it knows of the data set.
+    model
+        The model under the prefix: blocks have the names of the formulation in it.
+    """
+
+    formulation: Operations
+    instance: Instance
+    model: Scope
+
+    @property
+    def data(self) -> Dataset:
+        """Training samples."""
+        return self.instance.data
+
+    @property
+    def topology(self) -> Topology:
+        """Index sets of the tree."""
+        return self.instance.topology
+
+    @property
+    def objective(self) -> LinearExpr | QuadraticExpr:
+        """The formulation's objective, to be minimised: a term of that of the whole model."""
+        return self.model.objective_expression
+
+    def free_name(self, name: str) -> str:
+        """Return a name that no block under the prefix has yet: ``name``, ``name_2``, ..."""
+        return free_name(self.model, name)
+
+    def tree(self, values: Values) -> Predictor:
+        """Return the tree of values of the whole model, ``solution.values``, for samples in original units."""
+        encoding = self.data.encoding
+        tree: Predictor = self.formulation.decode(self.model.values_of(values), self.instance)
+        return tree.with_scaling(encoding.offset, encoding.scale).with_levels(encoding.levels)
+
+    def evaluate(self, values: Values) -> float:
+        """Return the objective by the definition of the tree of values of the whole model."""
+        tree = self.formulation.decode(self.model.values_of(values), self.instance)
+        return float(self.formulation.evaluate(tree, self.instance))
+
+
+def free_name(model: Model, name: str) -> str:
+    """Return a name that no constraint or variable block of a model has yet: ``name``, ``name_2``, ..."""
+    taken = {*model.variables, *model.constraints}
+    number, free = 1, name
+    while any(other == free or other.startswith(f"{free}_") for other in taken):
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def with_all_trees(formulation: Operations, instance: Instance) -> Instance:
+    """Return an instance whose model leaves out no tree, whatever rows are added.
+
+    Raises
+    ------
+    Unsupported
+        If the variant rests on what an optimum of the formulation alone is, and has no such instance.
+    """
+    alone = Model()
+    formulation.declare(alone, instance)
+    built = BuiltModel(alone)
+    # A row that reads every variable, each with a number of its own: nothing may be left out for its sake.
+    every = concatenate([block.ravel() for block in alone.variables.values()])
+    alone.add("rows_of_others", np.arange(1.0, every.size + 1) @ every <= 1e15)
+    changes = built.changes()
+    if formulation.valid_below(instance, changes) == np.inf:
+        return instance
+    whole = formulation.with_cutoff(instance, np.inf, changes)
+    if whole is None:
+        raise Unsupported(
+            f"variant {formulation.variant} of {formulation.name} leaves out trees that are no optimum of it alone, "
+            f"and other rows of the model may want these; its variants are {', '.join(formulation.variants)}"
+        )
+    return whole
