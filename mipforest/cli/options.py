@@ -338,6 +338,24 @@ class DataOptions:
             help="Take this column as text although it has hundreds of levels, or numbers among them. Repeatable.",
         ),
     ] = None
+    sep: Annotated[
+        str | None,
+        Option(
+            "--sep",
+            metavar="SIGN",
+            help="Sign between the values of a .csv file, or 'tab'; by default the first line's comma or semicolon.",
+        ),
+    ] = None
+    decimal: Annotated[
+        str,
+        Option("--decimal", metavar="SIGN", help="Decimal sign of the numbers in a .csv file: '.' or ','."),
+    ] = "."
+    encoding: Annotated[
+        str,
+        Option(
+            "--encoding", metavar="NAME", help="Encoding of a .csv file, such as cp1252 (Windows) or latin-1."
+        ),
+    ] = "utf-8"
     missing: Annotated[
         Missing,
         Option(
@@ -404,6 +422,9 @@ class DataOptions:
             treatment=self.treatment,
             drop=tuple(self.drop or ()),
             keep=tuple(self.keep or ()),
+            sep=self.sep,
+            decimal=self.decimal,
+            encoding=self.encoding,
         )
 
     def _scaling(self, model: str | None) -> ScalingRule:

@@ -64,6 +64,19 @@ def predict(
         o.Unseen,
         Option(help="A level of text that the training data do not have: an error, or none of theirs."),
     ] = o.Unseen.error,
+    sep: Annotated[
+        str | None,
+        Option(
+            "--sep", metavar="SIGN", help="Sign between the values, or 'tab'; by default that of the run."
+        ),
+    ] = None,
+    decimal: Annotated[
+        str | None, Option("--decimal", metavar="SIGN", help="Decimal sign; by default that of the run.")
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        Option("--encoding", metavar="NAME", help="Encoding of the file; by default that of the run."),
+    ] = None,
     spreadsheet: Annotated[
         bool,
         Option(
@@ -78,7 +91,7 @@ def predict(
 
     The command prints one prediction per row, or with -o writes the table with the predictions. With --proba, and for
     a logistic tree, there are also the probabilities: a column 'probability_CLASS' for each class in the written
-    table, and 'probabilities' by class in --json. Messages count rows from 0, without the column names.
+    table, and 'probabilities' by class in --json. Messages name the lines of a .csv file as an editor counts them.
 
     Where the table has the target column, the predictions are measured. For classes: accuracy; of two classes also
     sensitivity (the share of the second class that is right) and specificity (that of the first). For values: R2, MSE
@@ -86,15 +99,22 @@ def predict(
 
     A prescriptive tree predicts the treatment, and the outcome under each; --json has 'outcomes' by treatment.
     """
-    from mipforest.data.loading import read_file
+    from mipforest.data.loading import PLAIN, TextFormat, read_file
     from mipforest.runs import read_run
 
-    saved = read_run(run).found
+    solved = read_run(run)
+    saved = solved.found
     if saved.fitted.prescribes and proba:
         raise CommandError("--proba: a prescriptive tree estimates outcomes, no probabilities; leave it out")
     if output is not None and output.suffix.lower() != ".csv":
         raise CommandError(f"{output} does not end in .csv; predictions are written as .csv")
-    frame = read_file(table)
+    source = solved.result.get("data_source", {})
+    as_written = TextFormat(
+        sep if sep is not None else source.get("sep", PLAIN.sep),
+        decimal if decimal is not None else source.get("decimal", PLAIN.decimal),
+        encoding if encoding is not None else source.get("encoding", PLAIN.encoding),
+    )
+    frame = read_file(table, as_written if table.name.endswith((".csv", ".csv.gz")) else PLAIN)
     _refuse_gaps(frame, saved, table)
     try:
         predicted = _labels(saved, frame, unseen)

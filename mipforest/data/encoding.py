@@ -17,6 +17,7 @@ from mipforest.data.table import (
     is_numeric,
     numbers,
     refuse_missing,
+    row_text,
     sort_texts,
     texts,
     with_text_names,
@@ -351,7 +352,7 @@ def _encode_column(column: Column, values: Any, unseen: Unseen) -> FloatArray:
     if (found < 0).any() and unseen == "error":
         row = int((found < 0).argmax())
         raise UnseenLevelError(
-            f"column {column.name!r} has the level {labels[row]!r} in row {values.index[row]}, which the "
+            f"column {column.name!r} has the level {labels[row]!r} in {row_text(values, values.index[row])}, which the "
             f"training data do not have (they have {some_of(column.levels)})",
             hint="correct it, leave out the row, or take it for none of these with unseen='none', of an "
             "estimator handle_unknown='ignore'",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import os
 import re
+import shlex
 import warnings
 from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from http.client import HTTPException
 from importlib.util import find_spec
 from io import BytesIO, TextIOWrapper
@@ -19,7 +21,7 @@ from urllib.error import HTTPError
 from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.data.synthetic import load_synthetic
-from mipforest.data.table import EXACT, Axis, Missing
+from mipforest.data.table import EXACT, LINES, Axis, Missing
 from mipforest.data.target import Task
 from mipforest.data.treatments import POLICY_TABLES, policy_table
 from mipforest.errors import DataError, did_you_mean, some_of
@@ -39,11 +41,64 @@ _LARGE_TEXT, _LARGE_RATIO = 32 << 20, 20
 _BATCH = 1024
 
 
-def read_file(path: Path) -> Any:
+@dataclass(frozen=True)
+class TextFormat:
+    """How a ``.csv`` file is written.
+
+    Parameters
+    ----------
+    sep
+        One character between values, or ``"tab"``; ``None`` for commas, or semicolons where the first line has
+        semicolons and no comma, or the decimal sign is a comma.
+    decimal
+        ``"."`` or ``","``.
+    encoding
+        Name of the encoding, as Python knows it: ``"utf-8"``, ``"cp1252"`` (Windows), ``"latin-1"``.
+
+    Raises
+    ------
+    DataError
+        If one of them is something else.
+    """
+
+    sep: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        if self.sep is not None and self.sep != "tab" and (len(self.sep) != 1 or self.sep in '"\n\r'):
+            raise DataError(
+                f"the separator is {self.sep!r}; give one character that stands between values, or tab"
+            )
+        if self.decimal not in (".", ","):
+            raise DataError(f"the decimal sign is {self.decimal!r}; give . or ,")
+        if self.sep == self.decimal:
+            raise DataError(
+                f"{self.sep!r} is both the separator and the decimal sign; values could not be told apart: write the "
+                "file with another separator, such as ;"
+            )
+        try:
+            "".encode(self.encoding)
+        except (LookupError, UnicodeError) as error:
+            raise DataError(
+                f"no encoding is called {self.encoding!r}; usual ones are utf-8, cp1252, latin-1 and utf-16"
+            ) from error
+
+    @property
+    def character(self) -> str | None:
+        """The separator as a character; ``None`` where the file tells it."""
+        return "\t" if self.sep == "tab" else self.sep
+
+
+#: What files are unless something else is said.
+PLAIN = TextFormat()
+
+
+def read_file(path: Path, written: TextFormat = PLAIN) -> Any:
     """Read a file with one column name each in its first line (``.csv``) or its schema (``.parquet``).
 
-    ``.csv`` is UTF-8 text with values separated by commas, or by semicolons if the first line has
-    semicolons and no comma; decimal points; blanks after a separator are ignored. Missing are empty
+    ``.csv`` is text with values separated by commas, or by semicolons if the first line has
+    semicolons and no comma, unless ``written`` says otherwise; blanks after a separator are ignored. Missing are empty
     values, ``NA``, ``NaN``, ``null`` and the like (pandas' list) and ``?``. ``.csv.gz`` is the same,
     compressed. Every column is kept, row numbers too.
 
@@ -51,6 +106,8 @@ def read_file(path: Path) -> Any:
     ----------
     path
         The file.
+    written
+        How a ``.csv`` is written.
 
     Returns
     -------
@@ -65,7 +122,14 @@ def read_file(path: Path) -> Any:
     """
     _check_path(path)
     try:
-        return _read_parquet(path) if path.name.endswith(".parquet") else _read_csv(path)
+        if not path.name.endswith(".parquet"):
+            return _read_csv(path, written)
+        if written != PLAIN:
+            raise DataError(
+                f"{path} is a table of typed values: separator, decimal sign and encoding are those of .csv files; "
+                "leave them out"
+            )
+        return _read_parquet(path)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -81,19 +145,33 @@ def _check_path(path: Path) -> None:
         raise DataError(f"{path} is of no known kind; convert it to one of {', '.join(SUFFIXES)}")
 
 
-def _read_csv(path: Path) -> Any:
-    content = _content_of(path)
+def _read_csv(path: Path, written: TextFormat) -> Any:
+    content = _content_of(path, written.encoding)
     lines = TextIOWrapper(BytesIO(content), encoding="utf-8", newline="")
     header = next((line.lstrip() for line in lines if line.strip()), "")
     if not header:
         raise DataError(f"{path} is empty; it needs a line of column names and lines of values")
-    separator = ";" if ";" in header and "," not in header else ","
+    semicolons = ";" in header and ("," not in header or written.decimal == ",")
+    separator = written.character or (";" if semicolons else ",")
+    if separator == written.decimal:
+        raise DataError(
+            f"the first line of {path} separates names by commas, and the decimal sign is a comma, too; give the "
+            "separator, or write the file with semicolons"
+        )
     try:
         names = next(csv.reader(chain([header], lines), delimiter=separator, skipinitialspace=True))
     except csv.Error as error:  # a name longer than any, as where a quote is not closed
         raise DataError(
             f"the first line of {path} holds no column names ({error}); put a line of names on top"
         ) from error
+    other = next((sign for sign in "\t|" if sign in names[0]), None)
+    if len(names) == 1 and written.sep is None and other is not None:
+        called = "tab" if other == "\t" else other
+        raise DataError(
+            f"the first line of {path} is one name, {names[0]!r:.60}: this looks like another separator",
+            hint=f"read the file with sep={called!r}",
+            option=f"--sep {shlex.quote(called)} reads it",
+        )
     if all(map(_is_number, names)):
         raise DataError(
             f"the first line of {path} holds numbers, not column names; put a line of names on top"
@@ -101,6 +179,7 @@ def _read_csv(path: Path) -> Any:
     Axis(tuple(names), f"{path}: column")
     options: dict[str, Any] = {
         "sep": separator,
+        "decimal": written.decimal,
         "na_values": ["?"],
         "skipinitialspace": True,
         "index_col": False,
@@ -114,16 +193,64 @@ def _read_csv(path: Path) -> Any:
             warnings.simplefilter("error", ParserWarning)
             frame = _with_exact_integers(pd.read_csv(BytesIO(content), **options), content, options)
     except (ParserError, ParserWarning, csv.Error) as error:
-        raise DataError(
-            f"{path} is not a regular table ({str(error).strip()}); every line needs {len(names)} values"
-        ) from error
+        raise DataError(_what_is_irregular(path, content, separator, names, str(error))) from error
     if frame.empty:
         raise DataError(f"{path} has column names but no rows; add data below them")
+    frame.attrs[LINES] = FileLines(path, written, separator)
     return frame
 
 
-def _content_of(path: Path) -> bytes:
-    """Read a text file, compressed or not, without its byte order mark.
+@dataclass(frozen=True)
+class FileLines:
+    """The lines of a ``.csv`` file, read again when a message names one."""
+
+    path: Path
+    written: TextFormat
+    separator: str
+
+    def line(self, row: int) -> int | None:
+        """Return the line, counted from 1, on which a data row begins; ``None`` where the file cannot be read again."""
+        try:
+            content = _content_of(self.path, self.written.encoding)
+        except (DataError, OSError):
+            return None
+        lines, last, rows = _records(content, self.separator), 0, -1
+        try:
+            for values in lines:
+                first, last = last + 1, lines.line_num
+                # As in pandas, blank lines do not count; the first other one holds the names.
+                if values not in ([], [""]):
+                    if rows == row:
+                        return first
+                    rows += 1
+        except csv.Error:
+            pass
+        return None
+
+
+def _records(content: bytes, separator: str) -> Any:
+    """Go through the lines of values of a text file."""
+    lines = TextIOWrapper(BytesIO(content), encoding="utf-8", newline="")
+    return csv.reader(lines, delimiter=separator, skipinitialspace=True)
+
+
+def _what_is_irregular(path: Path, content: bytes, separator: str, names: list[str], why: str) -> str:
+    """Name the first line that has more values than there are names, counted as an editor does; else pandas' reason."""
+    lines = _records(content, separator)
+    try:
+        for values in lines:
+            if len(values) > len(names):
+                return (
+                    f"{path} is ragged: line {lines.line_num} has {len(values)} values, and the first line "
+                    f"{len(names)} names; quote a value that holds {separator!r}, or take the extra ones out"
+                )
+    except csv.Error as error:
+        why = f"line {lines.line_num}: {error}"
+    return f"{path} is not a regular table ({why.strip()}); every line needs {len(names)} values"
+
+
+def _content_of(path: Path, encoding: str = "utf-8") -> bytes:
+    """Read a text file, compressed or not, as UTF-8 without its byte order mark.
 
     As bytes, which parsers read without a copy: a text of hundreds of megabytes would be there several times.
     """
@@ -133,17 +260,27 @@ def _content_of(path: Path) -> bytes:
             data = b"".join(unpacked_blocks(path, most))
         else:
             data = path.read_bytes()
+        if encoding != "utf-8":
+            return _refuse_binary(path, data.decode(encoding).removeprefix("\ufeff").encode())
         decoder = getincrementaldecoder("utf-8")()
         for start in range(0, len(data), BLOCK):
             decoder.decode(data[start : start + BLOCK])
         decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
+        if encoding != "utf-8":
+            raise DataError(
+                f"{path} is not written in {encoding} ({error.reason} at byte {error.start}); give another encoding"
+            ) from error
         _refuse_encoding(path, data)
     except UnpackingError as error:
         raise DataError(f"{path} cannot be read: {error}") from error
+    return _refuse_binary(path, data).removeprefix(BOM_UTF8)
+
+
+def _refuse_binary(path: Path, data: bytes) -> bytes:
     if b"\0" in data:
         raise DataError(f"{path} is a binary file, not text; export it as .csv")
-    return data.removeprefix(BOM_UTF8)
+    return data
 
 
 def _refuse_encoding(path: Path, data: bytes) -> NoReturn:
@@ -151,7 +288,9 @@ def _refuse_encoding(path: Path, data: bytes) -> NoReturn:
         data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8 .csv"
+            f"{path} is not UTF-8 text ({error.reason} at byte {error.start})",
+            hint="save it as UTF-8 .csv, or say how it is written, such as encoding='cp1252' of Windows",
+            option="save it as UTF-8 .csv, or say how it is written, such as --encoding cp1252 of Windows",
         ) from error
     raise AssertionError("decoded in parts, the text has an error, and none in one piece")
 
@@ -340,6 +479,9 @@ def load(
     drop: Collection[str] = (),
     keep: Collection[str] = (),
     fill_from: Collection[str] | None = None,
+    sep: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
 ) -> Dataset:
     """Load a data set by name.
 
@@ -369,14 +511,20 @@ def load(
     drop, keep
         Of a file or an OpenML data set, columns to leave out, and columns of text that are features however many levels
         they have.
+    sep, decimal, encoding
+        How a ``.csv`` file is written; see :class:`TextFormat`.
 
     Raises
     ------
     DataError
         If nothing is found under this name or the data cannot be used.
     """
-    name = str(spec)
+    name, written = str(spec), TextFormat(sep, decimal, encoding)
     kind, colon, rest = name.partition(":")
+    if written != PLAIN and (name in BUNDLED or (colon and kind in ("openml", "synthetic", *POLICY_TABLES))):
+        raise DataError(
+            f"{name} is no .csv file: it has no separator, decimal sign or encoding; leave them out"
+        )
     if colon and kind == "openml":
         return load_openml(
             rest,
@@ -407,7 +555,9 @@ def load(
         )
     if name not in BUNDLED and not (colon and kind == "synthetic"):
         how = {"task": task, "scaling": scaling, "missing": missing, "weight": weight, "treatment": treatment}
-        return _load_file(name, target or DEFAULT_TARGET, **how, drop=drop, keep=keep, fill_from=fill_from)
+        return _load_file(
+            name, target or DEFAULT_TARGET, written, **how, drop=drop, keep=keep, fill_from=fill_from
+        )
     if drop or keep:
         raise DataError(
             f"{name} has fixed columns of numbers: none is dropped or kept; leave out {some_of([*drop, *keep])}"
@@ -432,7 +582,7 @@ def load(
     return data
 
 
-def _load_file(name: str, target: str, **how: Any) -> Dataset:
+def _load_file(name: str, target: str, written: TextFormat, **how: Any) -> Dataset:
     path = Path(name).expanduser()
     if not path.exists() and path.name == name and not name.endswith(SUFFIXES):
         known = [entry.name for entry in catalogue()]
@@ -440,7 +590,7 @@ def _load_file(name: str, target: str, **how: Any) -> Dataset:
             f"no data set is called {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}, "
             f"openml:NAME, and files ending in {', '.join(SUFFIXES)}"
         )
-    frame = read_file(path)
+    frame = read_file(path, written)
     # Bytes that are no text become a sign that says so: the name goes into files, pages and models.
     stem = os.fsencode(path.name.removesuffix(".gz").rpartition(".")[0]).decode(errors="replace")
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -12,7 +12,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import combinations
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, get_args, overload
+from typing import Any, Literal, NamedTuple, Protocol, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,9 +66,27 @@ def is_numeric(column: Any) -> bool:
         if not isinstance(value, str | bool | np.bool_ | Real):
             kind = type(value).__name__
             raise DataError(
-                f"column {column.name!r} holds a {kind} in row {row}; turn it into numbers or text first"
+                f"column {column.name!r} holds a {kind} in {row_text(column, row)}; turn it into numbers or text first"
             )
     return False
+
+
+class Lines(Protocol):
+    """Tells the line of a file that holds a row of the table read from it."""
+
+    def line(self, row: int) -> int | None:
+        """Return the line, counted from 1 as editors do, of a data row counted from 0; ``None`` if it is not known."""
+
+
+#: Key of the attributes (``attrs``) of a pandas table under which its :class:`Lines` stand.
+LINES = "lines"
+
+
+def row_text(table: Any, label: object) -> str:
+    """Name a row of a table or column in a message: by its line where a file is known, else by its label."""
+    lines: Lines | None = table.attrs.get(LINES)
+    line = lines.line(int(label)) if lines is not None and isinstance(label, int | np.integer) else None
+    return f"row {label}" if line is None else f"line {line}"
 
 
 def refuse_missing(frame: Any) -> None:
@@ -114,22 +132,22 @@ def numbers(column: Any, base: int = 0) -> FloatArray:
     except (TypeError, ValueError):
         bad = pd.to_numeric(column.astype(object), errors="coerce").isna().to_numpy()
         raise DataError(
-            f"column {column.name!r} must hold numbers, but row {column.index[bad.argmax()]} holds "
+            f"column {column.name!r} must hold numbers, but {row_text(column, column.index[bad.argmax()])} holds "
             f"{column[bad].iloc[0]!r}; correct the value"
         ) from None
     except OverflowError:
         huge = next(row for row, value in column.items() if _rounded(value))
-        raise _rounding(f"column {column.name!r}, row {huge},", column[huge]) from None
+        raise _rounding(f"column {column.name!r}, {row_text(column, huge)},", column[huge]) from None
     infinite = ~np.isfinite(values)
     if infinite.any():
         raise DataError(
-            f"column {column.name!r} has {infinite.sum()} value(s) that are not finite, the first in row "
-            f"{column.index[infinite.argmax()]}; replace them by finite numbers or drop the rows"
+            f"column {column.name!r} has {infinite.sum()} value(s) that are not finite, the first in "
+            f"{row_text(column, column.index[infinite.argmax()])}; replace them by finite numbers or drop the rows"
         )
     for k in np.flatnonzero(np.abs(values) >= EXACT).tolist():
         value = given[k]
         if _rounded(value):
-            raise _rounding(f"column {column.name!r}, row {column.index[k]},", value)
+            raise _rounding(f"column {column.name!r}, {row_text(column, column.index[k])},", value)
     return values
 
 
@@ -339,6 +357,9 @@ MAX_LEVELS = 100
 #: "5more", all values are levels, and a remark names the one that is no number.
 MANY_NUMBERS = 10
 
+#: Packages whose tables are read as pandas tables are, through pyarrow.
+ARROW_TABLES = ("polars", "pyarrow")
+
 #: From this number of rows on, a column that counts them is worth a remark.
 _ROWS_WORTH_COUNTING = 10
 
@@ -432,10 +453,19 @@ def read_table(
         raise DataError(f"{' and '.join(named_as)} {only}: there are no features; add feature columns")
     if frame.empty:
         raise DataError("the table has no rows; add data below the column names")
+    if missing == "error":
+        lacking = _caught(refuse_missing, frame)
+        refuse_together(
+            [
+                *lacking,
+                *(doubtful_text(frame.drop(columns=list(taken.values())), keep) if keep is not None else ()),
+            ]
+        )
     frame, notes = _without_missing(frame, missing, list(taken.values()))
     samples = map(str, frame.index) if frame.index.is_unique else map(str, range(len(frame)))
     column = None if weight is None else numbers(frame[weight])
-    chosen, weights, dropped = positive_weights(column, len(frame), f"column {weight!r}", frame.index)
+    rows = [row_text(frame, label) for label in frame.index] if weight is not None else None
+    chosen, weights, dropped = positive_weights(column, len(frame), f"column {weight!r}", rows)
     frame = frame[chosen]
     features = frame.drop(columns=list(taken.values()))
     if keep is not None:
@@ -443,6 +473,15 @@ def read_table(
     ids = tuple(id for id, kept in zip(samples, chosen, strict=True) if kept)
     given = None if treatment is None else frame[treatment]
     return Table(features, frame[target], given, ids, weights, (*notes, *dropped, *_remarks(features)))
+
+
+def _caught(check: Callable[[Any], None], table: Any) -> list[DataError]:
+    """Return the error of a check as a list, empty where it passes."""
+    try:
+        check(table)
+    except DataError as error:
+        return [error]
+    return []
 
 
 def _require_column(frame: Any, name: str, role: str) -> None:
@@ -470,38 +509,97 @@ def refuse_doubtful_text(features: Any, keep: Collection[str] = ()) -> None:
     DataError
         Naming a value that makes text of numbers and its row, or the columns and how many levels each has.
     """
-    texts = {name: column for name, column in features.items() if name not in keep and not is_numeric(column)}
+    refuse_together(doubtful_text(features, keep))
+
+
+def doubtful_text(features: Any, keep: Collection[str] = ()) -> list[DataError]:
+    """Return all errors of :func:`refuse_doubtful_text`."""
+    texts: dict[str, Any] = {}
+    found: list[DataError] = []
+    for name, column in features.items():
+        try:
+            if name not in keep and not is_numeric(column):
+                texts[name] = column
+        except DataError as error:
+            found.append(error)
+    commas: list[str] = []
+    slipped: list[str] = []
     for name, column in texts.items():
         slip = _slip_among_numbers(column)
-        if slip is not None and slip.numbers >= MANY_NUMBERS:
+        if slip is not None and slip.commas and slip.numbers >= MANY_NUMBERS:
+            commas.append(name)
+        elif slip is not None and slip.numbers >= MANY_NUMBERS:
             named = shlex.quote(name)
-            raise DataError(
-                f"column {name!r} holds numbers and text: row {slip.row} holds {slip.value!r:.60}, and "
+            slipped.append(name)
+            refusal = DataError(
+                f"column {name!r} holds numbers and text: {row_text(features, slip.row)} holds {slip.value!r:.60}, and "
                 f"{slip.numbers} of its {slip.levels} different values are numbers; as text, each would be a feature",
                 hint=f"correct the value (with a decimal point, or empty for missing=), leave the column out with "
                 f"drop=[{name!r}], or take it as text with keep=[{name!r}] or astype('category')",
                 option=f"correct the value (with a decimal point, or empty for --missing), leave the column out with "
                 f"--drop {named}, or take it as text with --keep {named}",
             )
-    counts = {name: column.nunique() for name, column in texts.items()}
+            found.append(refusal)
+    if commas:
+        slips = {name: _slip_among_numbers(texts[name]) for name in commas}
+        shown = some_of(
+            [
+                f"{name!r} ({slip.value!r:.30} in {row_text(features, slip.row)})"
+                for name, slip in slips.items()
+                if slip
+            ]
+        )
+        found.append(
+            DataError(
+                f"{shown}: this looks like decimal commas",
+                hint="read the file with decimal=',' (or take the column as text with keep=)",
+                option="--decimal , reads them as numbers (--keep COLUMN takes a column as text)",
+            )
+        )
+    refused = {*commas, *slipped}
+    counts = {name: column.nunique() for name, column in texts.items() if name not in refused}
     many = [name for name, count in counts.items() if count > MAX_LEVELS]
     if many:
         columns = some_of([f"{name!r} ({counts[name]} levels)" for name in many])
-        raise DataError(
+        refusal = DataError(
             f"{columns}: a feature for every level of a date, a name or an identifier tells nothing of new samples, "
             f"and at most {MAX_LEVELS} levels are taken",
             hint=f"leave it out with drop=[{many[0]!r}], or take it all the same with keep=[{many[0]!r}]",
             option=f"leave it out with --drop {shlex.quote(many[0])}, or take it all the same with --keep",
         )
+        found.append(refusal)
+    return found
+
+
+def refuse_together(found: Sequence[DataError]) -> None:
+    """Raise what was found wrong with a table as one error; nothing where nothing was.
+
+    Raises
+    ------
+    DataError
+        The only one, or one that lists all.
+    """
+    if len(found) == 1:
+        raise found[0]
+    if found:
+        listed = [f"({k}) {error}" for k, error in enumerate(found, 1)]
+        options = [f"({k}) {error.on_command_line}" for k, error in enumerate(found, 1)]
+        raise DataError(
+            f"{len(found)} things stand in the way:", hint="; ".join(listed), option="; ".join(options)
+        )
 
 
 class _Slip(NamedTuple):
-    """The first value of a column of text that is no number although most are; how many are, of how many."""
+    """The first value of a column of text that is no number although most are; how many are, of how many.
+
+    ``commas`` where each of its values is a number with a decimal comma or without one, so that a comma is no slip.
+    """
 
     row: object
     value: str
     numbers: int
     levels: int
+    commas: bool
 
 
 def _slip_among_numbers(column: Any) -> _Slip | None:
@@ -522,7 +620,8 @@ def _slip_among_numbers(column: Any) -> _Slip | None:
     # What is no number at all comes before a decimal comma.
     value = levels[~(plain if meant.all() else meant)].iloc[0]
     row = column.index[(column.astype(str) == value).to_numpy().argmax()]
-    return _Slip(row, value, numbers, len(levels))
+    commas = bool(meant.all()) and not levels.str.contains(".", regex=False).any()
+    return _Slip(row, value, numbers, len(levels), commas)
 
 
 def positive_weights(
@@ -556,7 +655,7 @@ def positive_weights(
     if bad.any():
         at = int(bad.argmax())
         raise DataError(
-            f"{what}: row {at if rows is None else rows[at]} has the weight {given[at]:g}; weights are numbers of "
+            f"{what}: {f'row {at}' if rows is None else rows[at]} has the weight {given[at]:g}; weights are numbers of "
             "at least 0: correct it, or give 0 to leave the row out"
         )
     if not given.any():
@@ -586,6 +685,8 @@ def with_text_names(frame: Any) -> Any:
     """
     import pandas as pd
 
+    if not isinstance(frame, pd.DataFrame) and type(frame).__module__.split(".")[0] in ARROW_TABLES:
+        frame = _of_arrow(frame)
     if not isinstance(frame, pd.DataFrame):
         raise DataError(
             f"a {type(frame).__name__} is no table: pass a pandas DataFrame, or use Dataset.from_arrays"
@@ -593,6 +694,19 @@ def with_text_names(frame: Any) -> Any:
     names = [str(name) for name in frame.columns]
     Axis(tuple(names), "column")
     return frame.set_axis(names, axis="columns")
+
+
+def _of_arrow(frame: Any) -> Any:
+    """Return a Polars or pyarrow table as a pandas one."""
+    lazy = getattr(frame, "collect", None)
+    table = lazy() if lazy is not None and not hasattr(frame, "to_pandas") else frame
+    try:
+        return table.to_pandas()
+    except ImportError as error:
+        raise DataError(
+            f"a table of {type(frame).__module__.split('.')[0]} is read through pyarrow, which is not installed "
+            f"({error}): pip install 'mipforest[parquet]'"
+        ) from error
 
 
 def _without_missing(frame: Any, missing: Missing, required: list[str]) -> tuple[Any, tuple[str, ...]]:
@@ -615,8 +729,6 @@ def _without_missing(frame: Any, missing: Missing, required: list[str]) -> tuple
         dropped = (f"{(~kept).sum()} of {len(frame)} rows dropped because they lack {' or '.join(required)}",)
         note = f"{filled} missing values filled in: numbers by the median, text by the most frequent value"
         return frame[kept], (*(dropped if not kept.all() else ()), *((note,) if filled else ()))
-    if missing == "error":
-        refuse_missing(frame)
     if lacking.all():
         count = len(frame)
         raise DataError(
@@ -631,7 +743,12 @@ def _remarks(features: Any) -> list[str]:
     for name, column in features.items():
         if not is_numeric(column):
             levels, slip = column.nunique(), _slip_among_numbers(column)
-            text = "" if slip is None else f"row {slip.row} holds {slip.value!r:.60}, which is no number: "
+            comma = ", a decimal comma" if slip is not None and slip.commas else ""
+            text = (
+                f"{row_text(features, slip.row)} holds {slip.value!r:.60}, which is no number{comma}: "
+                if slip is not None
+                else ""
+            )
             remarks.append(
                 f"column {name!r} one-hot encoded: {text}{levels} levels"
                 if levels != 2

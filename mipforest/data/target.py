@@ -9,7 +9,17 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.data.table import Label, is_numeric, numbers, rounds, sort_texts, text, texts, to_label
+from mipforest.data.table import (
+    Label,
+    is_numeric,
+    numbers,
+    rounds,
+    row_text,
+    sort_texts,
+    text,
+    texts,
+    to_label,
+)
 from mipforest.errors import DataError, did_you_mean, some_of
 
 Task = Literal["classification", "regression", "prescription"]
@@ -192,8 +202,8 @@ def match_classes(column: Any, class_values: tuple[Label, ...], what: str = "cla
     for row, label in zip(column.index, labels, strict=True):
         if label not in position:
             raise DataError(
-                f"{role} {column.name!r} has the {what} {label!r} in row {row}, which the training data do "
-                f"not have (they have {some_of(list(position))}); correct the label or leave out the row"
+                f"{role} {column.name!r} has the {what} {label!r} in {row_text(column, row)}, which the training data "
+                f"do not have (they have {some_of(list(position))}); correct the label or leave out the row"
             )
     return np.array([position[label] for label in labels], dtype=np.int64)
 

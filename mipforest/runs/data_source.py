@@ -11,7 +11,7 @@ import numpy as np
 
 from mipforest.data import DataError, Dataset, load
 from mipforest.data.encoding import Scaling
-from mipforest.data.loading import SUFFIXES, read_file
+from mipforest.data.loading import PLAIN, SUFFIXES, TextFormat, read_file
 from mipforest.data.table import Missing, text
 from mipforest.data.target import Task
 
@@ -41,7 +41,7 @@ class DataSource:
 
     Attributes
     ----------
-    data, target, task, missing, scaling, weight, treatment, drop, keep
+    data, target, task, missing, scaling, weight, treatment, drop, keep, sep, decimal, encoding
         As for :func:`mipforest.data.load`.
     seed
         Seed of generated data, and of the split.
@@ -66,6 +66,9 @@ class DataSource:
     treatment: str | None = None
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
+    sep: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
 
     def load(self, fill_from: Collection[str] | None = None) -> LoadedData:
         """Load the data, merge classes, and put test samples apart.
@@ -96,6 +99,9 @@ class DataSource:
             drop=self.drop,
             keep=self.keep,
             fill_from=fill_from,
+            sep=self.sep,
+            decimal=self.decimal,
+            encoding=self.encoding,
         )
         merged = self._merged(whole)
         labels = _labels(whole, merged)
@@ -111,7 +117,7 @@ class DataSource:
 
     def _test_file(self, train: Dataset) -> Dataset:
         path = Path(str(self.test)).expanduser()
-        frame = read_file(path)
+        frame = read_file(path, TextFormat(self.sep, self.decimal, self.encoding))
         try:
             return Dataset.from_frame_like(train, frame, name=path.name, missing=self.missing)
         except DataError as error:
@@ -127,6 +133,9 @@ class DataSource:
         for name in ("weight", "treatment", "drop", "keep"):
             if not entries[name]:
                 del entries[name]  # files of data without them are what older versions write and read
+        for name, usual in asdict(PLAIN).items():
+            if entries[name] == usual:
+                del entries[name]
         return entries
 
     @classmethod
@@ -144,6 +153,7 @@ class DataSource:
         """Refuse what a file may hold by mistake or malice."""
         optional = (self.target, self.task, self.test, self.weight, self.treatment)
         texts = (self.data, *(text or "" for text in optional), *self.positive, *self.drop, *self.keep)
+        texts = (*texts, self.sep or "", self.decimal, self.encoding)
         if not all(isinstance(text, str) for text in (*texts, self.missing, self.scaling)):
             raise TypeError("one of its texts is none")
         if any("\0" in text for text in texts):

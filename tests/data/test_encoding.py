@@ -278,7 +278,7 @@ def test_a_slip_among_numbers_is_refused_and_named():
     assert Dataset.from_frame(frame, "y", keep=["age"]).p == 32
     assert Dataset.from_frame(frame.astype({"age": "category"}), "y").p == 32
     comma = frame.assign(age=[f"{k % 20},5" for k in range(60)])
-    with pytest.raises(DataError, match="row 100 holds '0,5', and 20 of its 20"):
+    with pytest.raises(DataError, match=r"'age' .*'0,5' in row 100.*looks like decimal commas"):
         Dataset.from_frame(comma, "y")
     assert Dataset.from_frame(frame.assign(age=[f"{k % 20}" for k in range(60)]), "y").p == 21
 

@@ -85,7 +85,7 @@ def test_features_that_float64_would_merge_are_refused(write, values, reason):
 
 def test_targets_that_float64_would_merge_are_refused(write):
     rows = "".join(f"{k},{LIMIT + k}\n" for k in range(30))
-    with pytest.raises(DataError, match=f"row 1, holds {LIMIT + 1}, which float64 would round"):
+    with pytest.raises(DataError, match=f"line 3, holds {LIMIT + 1}, which float64 would round"):
         load(write("a,target\n" + rows))
 
 

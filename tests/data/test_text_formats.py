@@ -1,0 +1,144 @@
+"""Files as people have them: decimal commas, other separators and encodings, ragged lines, several refusals at once."""
+
+import numpy as np
+import pandas as pd
+import pyarrow
+import pytest
+
+from mipforest.data import DataError, Dataset, load
+from mipforest.runs import DataSource
+
+COMMAS = "a;b;target\n" + "".join(f"{k};{k},5;{'yes' if k % 2 else 'no'}\n" for k in range(20))
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, encoding="utf-8"):
+        path = tmp_path / "table.csv"
+        path.write_bytes(text.encode(encoding))
+        return str(path)
+
+    return write
+
+
+def test_decimal_commas_are_told_and_read(write):
+    path = write(COMMAS)
+    with pytest.raises(
+        DataError, match=r"'b' \('0,5' in line 2\): this looks like decimal commas"
+    ) as refused:
+        load(path)
+    assert "decimal=','" in str(refused.value)
+    assert "--decimal ," in refused.value.on_command_line
+    data = load(path, decimal=",")
+    np.testing.assert_array_equal(data.X_raw[:, 1], np.arange(20) + 0.5)  # exact: halves
+    assert load(path, keep=["b"]).p == 21
+
+
+@pytest.mark.parametrize(("sep", "sign"), [("tab", "\t"), ("|", "|")])
+def test_other_separators_are_told_and_read(write, sep, sign):
+    path = write("a,target\n1,x\n2,y\n".replace(",", sign))
+    with pytest.raises(DataError, match="looks like another separator") as refused:
+        load(path)
+    assert f"--sep {sep}" in refused.value.on_command_line.replace("'", "")
+    assert load(path, sep=sep).p == 1
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-16", "utf-8-sig"])
+def test_other_encodings(write, encoding):
+    path = write("größe,target\n1,ä\n2,ö\n", encoding)
+    data = load(path, encoding=encoding)
+    assert data.features.labels == ("größe",)
+    assert data.classes == ("ä", "ö")
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ({"sep": ";;"}, "the separator is ';;'"),
+        ({"decimal": "'"}, 'the decimal sign is "\'"'),
+        ({"sep": ",", "decimal": ","}, "both the separator and the decimal sign"),
+        ({"decimal": ","}, "separates names by commas, and the decimal sign is a comma"),
+        ({"encoding": "klingon"}, "no encoding is called 'klingon'"),
+        ({"encoding": "ascii"}, "not written in ascii"),
+    ],
+)
+def test_what_cannot_be_is_refused(write, written, told):
+    with pytest.raises(DataError, match=told):
+        load(write("é,target\n1,a\n2,b\n"), **written)
+
+
+def test_formats_are_of_text_files(tmp_path):
+    with pytest.raises(DataError, match=r"iris is no \.csv file"):
+        load("iris", decimal=",")
+    pd.DataFrame({"a": [1, 2], "target": [0, 1]}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="a table of typed values"):
+        load(tmp_path / "t.parquet", sep=";")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "count"),
+    [
+        ("a,target\n1,x\n\n2,y\n3,z,7\n", 5, 3),
+        ('a,target\n1,"two\nlines"\n2,y,z,w\n', 4, 4),
+    ],
+)
+def test_ragged_files_are_called_so_with_the_line(write, text, line, count):
+    with pytest.raises(
+        DataError, match=f"is ragged: line {line} has {count} values, and the first line 2 names"
+    ):
+        load(write(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a,target\n1,0\ninf,1\n", 3),
+        ("\n\na,target\n1,0\n\ninf,1\n", 6),
+        ('a,b,target\n1,"x\ny",0\ninf,"x\nz",1\n', 4),
+        ("a,b,target\n1,,0\ninf,x,1\n", 3),
+    ],
+)
+def test_rows_are_counted_as_an_editor_does(write, text, line):
+    with pytest.raises(DataError, match=rf"not finite, the first in line {line};"):
+        load(write(text), missing="impute")
+
+
+def test_rows_of_a_table_keep_their_labels():
+    frame = pd.DataFrame({"a": [1.0, np.inf], "target": [0, 1]}, index=["one", "two"])
+    with pytest.raises(DataError, match="the first in row two"):
+        Dataset.from_frame(frame, "target")
+
+
+def test_all_refusals_of_a_file_at_once(write):
+    rows = [f"{k},{k if k != 7 else 'oops'},name{k},{'' if k == 5 else k},{k % 2}" for k in range(200)]
+    with pytest.raises(DataError) as refused:
+        load(write("a,b,c,d,target\n" + "\n".join(rows)))
+    told = str(refused.value)
+    assert "3 things stand in the way" in told
+    assert "(1) missing values in 1 column(s) of 200 rows: 'd' (1)" in told
+    assert "(2) column 'b' holds numbers and text: line 9 holds 'oops'" in told
+    assert "(3) 'c' (200 levels)" in told
+    assert "--drop b" in refused.value.on_command_line
+
+
+def test_a_source_keeps_its_format(write):
+    source = DataSource(data=write(COMMAS), decimal=",", sep=";")
+    again = DataSource.from_dict(source.to_dict())
+    assert (again.decimal, again.sep) == (",", ";")
+    assert again.load().train.p == 2
+    assert not {"sep", "decimal", "encoding"} & DataSource(data="iris").to_dict().keys()
+
+
+def test_arrow_tables_are_taken_as_pandas_ones():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "x"], "target": [0, 1, 0]})
+    expected = Dataset.from_frame(frame, "target")
+    assert Dataset.from_frame(pyarrow.Table.from_pandas(frame), "target").sha256 == expected.sha256
+
+
+def test_polars_tables_are_taken_as_pandas_ones():
+    polars = pytest.importorskip("polars")
+    columns = {"a": [1.0, 2.0, 3.0], "b": ["x", "y", "x"], "target": [0, 1, 0]}
+    expected = Dataset.from_frame(pd.DataFrame(columns), "target")
+    frame = polars.DataFrame(columns)
+    for table in (frame, frame.lazy()):
+        assert Dataset.from_frame(table, "target").sha256 == expected.sha256
