@@ -101,6 +101,13 @@ class Scaling(StrEnum):
     none = "none"
 
 
+class Dates(StrEnum):
+    """How dates become numbers."""
+
+    days = "days"
+    parts = "parts"
+
+
 class Missing(StrEnum):
     """What happens to rows that lack a value."""
 
@@ -356,6 +363,13 @@ class DataOptions:
             "--encoding", metavar="NAME", help="Encoding of a .csv file, such as cp1252 (Windows) or latin-1."
         ),
     ] = "utf-8"
+    dates: Annotated[
+        Dates | None,
+        Option(
+            "--dates",
+            help="Columns of dates as numbers: days since 1970, or the parts year, month, day and weekday.",
+        ),
+    ] = None
     missing: Annotated[
         Missing,
         Option(
@@ -425,6 +439,7 @@ class DataOptions:
             sep=self.sep,
             decimal=self.decimal,
             encoding=self.encoding,
+            dates=None if self.dates is None else self.dates.value,
         )
 
     def _scaling(self, model: str | None) -> ScalingRule:

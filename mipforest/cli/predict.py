@@ -100,6 +100,7 @@ def predict(
     A prescriptive tree predicts the treatment, and the outcome under each; --json has 'outcomes' by treatment.
     """
     from mipforest.data.loading import PLAIN, TextFormat, read_file
+    from mipforest.data.table import dates_as_numbers
     from mipforest.runs import read_run
 
     solved = read_run(run)
@@ -115,6 +116,12 @@ def predict(
         encoding if encoding is not None else source.get("encoding", PLAIN.encoding),
     )
     frame = read_file(table, as_written if table.name.endswith((".csv", ".csv.gz")) else PLAIN)
+    given = frame  # what is written again, with its dates as they stand
+    try:
+        but = (str(solved.result.get("data", {}).get("target")), *source.get("keep", ()))
+        frame = dates_as_numbers(frame, source.get("dates"), but)
+    except DataError as error:
+        raise error.located(str(table)) from error
     _refuse_gaps(frame, saved, table)
     try:
         predicted = _labels(saved, frame, unseen)
@@ -127,7 +134,7 @@ def predict(
         raise error.located(str(table)) from error
     more = {PROBABILITY + name: values for name, values in probabilities.items()}
     more |= {OUTCOME + name: values for name, values in outcomes.items()}
-    added = [] if output is None else _write(frame, predicted, more, output, spreadsheet=spreadsheet)
+    added = [] if output is None else _write(given, predicted, more, output, spreadsheet=spreadsheet)
     if as_json:
         content: dict[str, Any] = {"n": len(predicted), "predictions": predicted}
         content |= {"probabilities": probabilities} if probabilities else {}

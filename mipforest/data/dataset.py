@@ -15,7 +15,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import table as tables
 from mipforest.data import target as targets
 from mipforest.data.encoding import Column, Encoding, Scaling, UnseenLevelError
-from mipforest.data.table import Axis, Label, Missing, fingerprint
+from mipforest.data.table import Axis, Dates, Label, Missing, fingerprint
 from mipforest.data.target import ClassMapping, Target, Task
 from mipforest.errors import DataError
 
@@ -168,6 +168,7 @@ class Dataset:
         drop: Collection[str] = (),
         keep: Collection[str] = (),
         fill_from: Collection[str] | None = None,
+        dates: Dates | None = None,
     ) -> Dataset:
         """Make a data set of a table.
 
@@ -185,7 +186,7 @@ class Dataset:
             learned from the samples ``fill_from`` (their ids; all if ``None``).
         name, task, scaling, notes
             As for :meth:`from_arrays`.
-        weight, treatment, drop, keep
+        weight, treatment, drop, keep, dates
             As for :func:`~mipforest.data.table.read_table`; with treatments, the target holds their outcomes.
 
         Raises
@@ -193,7 +194,9 @@ class Dataset:
         DataError
             If the table or the target cannot be used; see :func:`mipforest.data.table.read_table`.
         """
-        table = tables.read_table(frame, target, missing, weight, treatment=treatment, drop=drop, keep=keep)
+        table = tables.read_table(
+            frame, target, missing, weight, treatment=treatment, drop=drop, keep=keep, dates=dates
+        )
         filling = frozenset(table.samples if fill_from is None else fill_from)
         known = np.array([id in filling for id in table.samples])
         encoding = Encoding.fit(table.features, fill_from=known if missing == "impute" else None)

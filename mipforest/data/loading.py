@@ -21,7 +21,7 @@ from urllib.error import HTTPError
 from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.data.synthetic import load_synthetic
-from mipforest.data.table import EXACT, LINES, Axis, Missing
+from mipforest.data.table import EXACT, LINES, Axis, Dates, Missing
 from mipforest.data.target import Task
 from mipforest.data.treatments import POLICY_TABLES, policy_table
 from mipforest.errors import DataError, did_you_mean, some_of
@@ -482,6 +482,7 @@ def load(
     sep: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
+    dates: Dates | None = None,
 ) -> Dataset:
     """Load a data set by name.
 
@@ -513,6 +514,9 @@ def load(
         they have.
     sep, decimal, encoding
         How a ``.csv`` file is written; see :class:`TextFormat`.
+    dates
+        Of a file, how columns of dates become numbers: ``"days"`` or ``"parts"``, see
+        :func:`~mipforest.data.table.dates_as_numbers`; ``None`` refuses them.
 
     Raises
     ------
@@ -521,9 +525,11 @@ def load(
     """
     name, written = str(spec), TextFormat(sep, decimal, encoding)
     kind, colon, rest = name.partition(":")
-    if written != PLAIN and (name in BUNDLED or (colon and kind in ("openml", "synthetic", *POLICY_TABLES))):
+    if (written != PLAIN or dates) and (
+        name in BUNDLED or (colon and kind in ("openml", "synthetic", *POLICY_TABLES))
+    ):
         raise DataError(
-            f"{name} is no .csv file: it has no separator, decimal sign or encoding; leave them out"
+            f"{name} is no file: it has no separator, decimal sign, encoding or dates; leave them out"
         )
     if colon and kind == "openml":
         return load_openml(
@@ -556,7 +562,14 @@ def load(
     if name not in BUNDLED and not (colon and kind == "synthetic"):
         how = {"task": task, "scaling": scaling, "missing": missing, "weight": weight, "treatment": treatment}
         return _load_file(
-            name, target or DEFAULT_TARGET, written, **how, drop=drop, keep=keep, fill_from=fill_from
+            name,
+            target or DEFAULT_TARGET,
+            written,
+            **how,
+            drop=drop,
+            keep=keep,
+            fill_from=fill_from,
+            dates=dates,
         )
     if drop or keep:
         raise DataError(

@@ -401,6 +401,7 @@ def read_table(
     treatment: str | None = None,
     drop: Collection[str] = (),
     keep: Collection[str] | None = (),
+    dates: Dates | None = None,
 ) -> Table:
     """Check a table and separate its target column.
 
@@ -420,6 +421,8 @@ def read_table(
         Names of columns to leave out.
     keep
         Names of columns of text that are features however many levels they have; ``None`` keeps all.
+    dates
+        How columns of dates become numbers, see :func:`dates_as_numbers`; ``None`` refuses them.
 
     Raises
     ------
@@ -453,6 +456,7 @@ def read_table(
         raise DataError(f"{' and '.join(named_as)} {only}: there are no features; add feature columns")
     if frame.empty:
         raise DataError("the table has no rows; add data below the column names")
+    frame = dates_as_numbers(frame, dates, (*taken.values(), *(keep or ())))
     if missing == "error":
         lacking = _caught(refuse_missing, frame)
         refuse_together(
@@ -516,7 +520,12 @@ def doubtful_text(features: Any, keep: Collection[str] = ()) -> list[DataError]:
     """Return all errors of :func:`refuse_doubtful_text`."""
     texts: dict[str, Any] = {}
     found: list[DataError] = []
+    dated = [name for name, column in features.items() if name not in keep and _many_dates(column)]
+    if dated:
+        found.append(_dates_refused(dated, features))
     for name, column in features.items():
+        if name in dated:
+            continue
         try:
             if name not in keep and not is_numeric(column):
                 texts[name] = column
@@ -571,6 +580,101 @@ def doubtful_text(features: Any, keep: Collection[str] = ()) -> list[DataError]:
     return found
 
 
+#: How dates become numbers; ``None`` refuses them.
+Dates = Literal["days", "parts"]
+
+#: How dates are written that are taken for dates, as they stand in texts: year first, or day first with points.
+_DATE = r"\s*(?:\d{4}[-/]\d{1,2}[-/]\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z?)?|\d{1,2}\.\d{1,2}\.\d{4})\s*"
+
+_DAY = np.timedelta64(1, "D")
+
+#: Parts of a date, and how pandas calls them.
+_PARTS = {"year": "year", "month": "month", "day": "day", "weekday": "day_of_week"}
+
+
+def holds_dates(column: Any) -> bool:
+    """Return whether all values of a column that are there are dates, or texts that are written as dates."""
+    import pandas as pd
+
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return True
+    present = column.dropna()
+    if isinstance(column.dtype, pd.CategoricalDtype) or not len(present):
+        return False
+    if pd.api.types.infer_dtype(present) in ("date", "datetime"):
+        return True
+    if pd.api.types.infer_dtype(present) != "string":
+        return False
+    return bool(present.str.fullmatch(_DATE).all())
+
+
+def dates_as_numbers(frame: Any, dates: Dates | None, but: Collection[str] = ()) -> Any:
+    """Return a table whose columns of dates became numbers.
+
+    Parameters
+    ----------
+    frame
+        pandas DataFrame.
+    dates
+        ``"days"``: one column ``NAME (days)``, days since 1970-01-01 with their fractions. ``"parts"``: columns
+        ``NAME (year)``, ``(month)`` from 1, ``(day)`` from 1 and ``(weekday)``, 0 on Mondays. ``None`` changes nothing.
+    but
+        Names of columns that stay, such as the target.
+
+    Raises
+    ------
+    DataError
+        If ``dates`` is something else, or a date does not exist, such as 31 February; names the first such row.
+    """
+    import pandas as pd
+
+    if dates is None:
+        return frame
+    if dates not in get_args(Dates):
+        raise DataError(f"unknown treatment dates={dates!r}; it is 'days' or 'parts', or left out")
+    frame = with_text_names(frame)
+    parts: dict[str, Any] = {}
+    for name, column in frame.items():
+        if name in but or not holds_dates(column):
+            parts[name] = column
+            continue
+        if column.dtype.kind == "O" or pd.api.types.is_string_dtype(column.dtype):
+            texts = column.astype("string").str.strip()
+            # Years come first in the one way of writing, last in the other.
+            points = texts.str.contains(r"^\d{1,2}\.", regex=True).fillna(False).to_numpy(dtype=bool)
+            moments = pd.to_datetime(
+                texts.str.replace("/", "-").where(~points), format="ISO8601", errors="coerce", utc=True
+            ).fillna(pd.to_datetime(texts.where(points), format="%d.%m.%Y", errors="coerce", utc=True))
+        else:
+            moments = pd.to_datetime(column, utc=True)
+        wrong = (moments.isna() & column.notna()).to_numpy()
+        if wrong.any():
+            at = column.index[int(wrong.argmax())]
+            raise DataError(
+                f"column {name!r} holds {column[at]!r} in {row_text(frame, at)}, which is no day of the calendar; "
+                "correct the value"
+            )
+        if dates == "days":
+            parts[f"{name} (days)"] = (moments - pd.Timestamp(0, tz="UTC")) / _DAY
+        else:
+            parts |= {f"{name} ({part})": getattr(moments.dt, which) for part, which in _PARTS.items()}
+    changed = pd.DataFrame(parts, index=frame.index)
+    changed.attrs |= frame.attrs
+    return changed
+
+
+def _dates_refused(names: Sequence[str], features: Any) -> DataError:
+    """Return the error that columns hold dates."""
+    shown = some_of([f"{name!r} ({features[name].dropna().iloc[0]!s:.30})" for name in names])
+    return DataError(
+        f"{shown}: this looks like dates, which are neither numbers nor levels",
+        hint="take them as numbers with dates='days' or dates='parts' (year, month, day, weekday), or leave them out "
+        f"with drop=[{names[0]!r}]; keep=[{names[0]!r}] takes texts as levels",
+        option="take them as numbers with --dates days or --dates parts (year, month, day, weekday), or leave them out "
+        f"with --drop {shlex.quote(names[0])}; --keep takes texts as levels",
+    )
+
+
 def refuse_together(found: Sequence[DataError]) -> None:
     """Raise what was found wrong with a table as one error; nothing where nothing was.
 
@@ -587,6 +691,18 @@ def refuse_together(found: Sequence[DataError]) -> None:
         raise DataError(
             f"{len(found)} things stand in the way:", hint="; ".join(listed), option="; ".join(options)
         )
+
+
+def _many_dates(column: Any) -> bool:
+    """Return whether a column holds dates; of texts, at least :data:`MANY_NUMBERS` different ones."""
+    if is_plain_number(column) or not holds_dates(column):
+        return False
+    return column.dtype.kind == "M" or bool(column.nunique() >= MANY_NUMBERS)
+
+
+def is_plain_number(column: Any) -> bool:
+    """Return whether a column has a type of numbers of its own, which no text can have."""
+    return bool(column.dtype.kind in "biufc")
 
 
 class _Slip(NamedTuple):

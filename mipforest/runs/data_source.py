@@ -12,7 +12,7 @@ import numpy as np
 from mipforest.data import DataError, Dataset, load
 from mipforest.data.encoding import Scaling
 from mipforest.data.loading import PLAIN, SUFFIXES, TextFormat, read_file
-from mipforest.data.table import Missing, text
+from mipforest.data.table import Dates, Missing, dates_as_numbers, text
 from mipforest.data.target import Task
 
 
@@ -41,7 +41,7 @@ class DataSource:
 
     Attributes
     ----------
-    data, target, task, missing, scaling, weight, treatment, drop, keep, sep, decimal, encoding
+    data, target, task, missing, scaling, weight, treatment, drop, keep, sep, decimal, encoding, dates
         As for :func:`mipforest.data.load`.
     seed
         Seed of generated data, and of the split.
@@ -69,6 +69,7 @@ class DataSource:
     sep: str | None = None
     decimal: str = "."
     encoding: str = "utf-8"
+    dates: Dates | None = None
 
     def load(self, fill_from: Collection[str] | None = None) -> LoadedData:
         """Load the data, merge classes, and put test samples apart.
@@ -102,6 +103,7 @@ class DataSource:
             sep=self.sep,
             decimal=self.decimal,
             encoding=self.encoding,
+            dates=self.dates,
         )
         merged = self._merged(whole)
         labels = _labels(whole, merged)
@@ -119,6 +121,7 @@ class DataSource:
         path = Path(str(self.test)).expanduser()
         frame = read_file(path, TextFormat(self.sep, self.decimal, self.encoding))
         try:
+            frame = dates_as_numbers(frame, self.dates, (train.target, *self.keep))
             return Dataset.from_frame_like(train, frame, name=path.name, missing=self.missing)
         except DataError as error:
             raise error.located(str(path)) from error
@@ -130,7 +133,7 @@ class DataSource:
             "positive": list(self.positive),
             "test": self.test and _absolute(self.test),
         }
-        for name in ("weight", "treatment", "drop", "keep"):
+        for name in ("weight", "treatment", "drop", "keep", "dates"):
             if not entries[name]:
                 del entries[name]  # files of data without them are what older versions write and read
         for name, usual in asdict(PLAIN).items():
@@ -164,6 +167,7 @@ class DataSource:
             "task": (None, *get_args(Task)),
             "missing": get_args(Missing),
             "scaling": get_args(Scaling),
+            "dates": (None, *get_args(Dates)),
         }
         for name, values in allowed.items():
             if getattr(self, name) not in values:

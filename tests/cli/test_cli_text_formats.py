@@ -21,3 +21,17 @@ def test_a_file_with_decimal_commas_is_told_solved_and_predicted(mipforest, tmp_
     plain.write_text("a,b\n3,3.5\n20,many\n")
     refused = mipforest("predict", str(run), str(plain), "--decimal", ".")
     assert "line 3 holds 'many'" in refused.err
+
+
+def test_dates_are_solved_and_predicted_as_numbers(mipforest, tmp_path):
+    path, run, out = tmp_path / "dates.csv", tmp_path / "run", tmp_path / "out.csv"
+    path.write_text("when,target\n" + "".join(f"2024-03-{k + 1:02d},{int(k > 9)}\n" for k in range(20)))
+    solve = ("solve", "--model", "oct", "--depth", "1", "--data", str(path), "--time-limit", "5")
+    told = mipforest(*solve)
+    assert told.code == 2
+    assert "looks like dates" in told.err
+    assert "--dates days or --dates parts" in told.err
+    assert mipforest(*solve, "--dates", "days", "--out", str(run), "--quiet").code == 0
+    path.write_text("when\n2023-01-01\n2025-01-01\n")
+    assert mipforest("predict", str(run), str(path), "-o", str(out)).code == 0
+    assert out.read_text().splitlines() == ["when,prediction", "2023-01-01,0", "2025-01-01,1"]

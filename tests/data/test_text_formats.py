@@ -68,7 +68,7 @@ def test_what_cannot_be_is_refused(write, written, told):
 
 
 def test_formats_are_of_text_files(tmp_path):
-    with pytest.raises(DataError, match=r"iris is no \.csv file"):
+    with pytest.raises(DataError, match=r"iris is no file"):
         load("iris", decimal=",")
     pd.DataFrame({"a": [1, 2], "target": [0, 1]}).to_parquet(tmp_path / "t.parquet")
     with pytest.raises(DataError, match="a table of typed values"):
@@ -142,3 +142,63 @@ def test_polars_tables_are_taken_as_pandas_ones():
     frame = polars.DataFrame(columns)
     for table in (frame, frame.lazy()):
         assert Dataset.from_frame(table, "target").sha256 == expected.sha256
+
+
+DATES = ["2024-02-29", "2023-12-31 12:00", "1.3.2024", "2024/1/5", "1970-01-02T06:00:00Z"]
+DAYS = [19782.0, 19722.5, 19783.0, 19727.0, 1.25]
+
+
+def with_dates(values):
+    return pd.DataFrame(
+        {"when": values, "size": range(len(values)), "target": [k % 2 for k in range(len(values))]}
+    )
+
+
+def test_dates_become_days_or_parts():
+    data = Dataset.from_frame(with_dates(DATES), "target", dates="days")
+    assert data.features.labels == ("when (days)", "size")
+    np.testing.assert_array_equal(data.X_raw[:, 0], DAYS)  # exact: quarters of days
+    data = Dataset.from_frame(with_dates(DATES), "target", dates="parts")
+    assert data.features.labels[:4] == ("when (year)", "when (month)", "when (day)", "when (weekday)")
+    np.testing.assert_array_equal(data.X_raw[0, :4], [2024, 2, 29, 3])  # exact: whole numbers
+
+
+def test_dates_of_a_type_of_their_own():
+    days = pd.to_datetime(["2024-02-29", "2024-03-01", None])
+    frame = with_dates(days)
+    with pytest.raises(DataError, match=r"'when' .*looks like dates") as refused:
+        Dataset.from_frame(frame, "target", missing="drop")
+    assert "--dates days" in refused.value.on_command_line
+    data = Dataset.from_frame(frame, "target", dates="days", missing="drop")
+    np.testing.assert_array_equal(data.X_raw[:, 0], [19782, 19783])  # exact: whole numbers
+
+
+def test_many_texts_of_dates_are_refused_with_the_option():
+    frame = with_dates([f"2024-03-{k + 1:02d}" for k in range(20)])
+    with pytest.raises(DataError, match=r"'when' \(2024-03-01\): this looks like dates.*dates='days'"):
+        Dataset.from_frame(frame, "target")
+    assert Dataset.from_frame(frame, "target", keep=["when"]).p == 21
+    assert Dataset.from_frame(frame, "target", keep=["when"], dates="days").p == 21
+    few = with_dates(["2024-03-01", "2024-03-02", "2024-03-03"])
+    assert Dataset.from_frame(few, "target").p == 4
+
+
+def test_what_is_no_date_is_refused_or_stays(write):
+    frame = with_dates(["2024-02-29", "2023-02-29"])
+    with pytest.raises(DataError, match="holds '2023-02-29' in row 1, which is no day of the calendar"):
+        Dataset.from_frame(frame, "target", dates="days")
+    with pytest.raises(DataError, match="unknown treatment dates='weeks'"):
+        Dataset.from_frame(frame, "target", dates="weeks")
+    with pytest.raises(DataError, match="line 3, which is no day"):
+        load(write("when,target\n1.1.2024,0\n31.2.2024,1\n"), dates="days")
+    assert Dataset.from_frame(with_dates(["a", "b"]), "target", dates="days").features.labels[1] == "size"
+
+
+def test_a_source_keeps_its_dates(write, tmp_path):
+    text = "when,target\n" + "".join(f"2024-03-{k + 1:02d},{int(k > 9)}\n" for k in range(20))
+    test = tmp_path / "test.csv"
+    test.write_text("when,target\n2025-01-01,1\n")
+    source = DataSource(data=write(text), dates="days", test=str(test))
+    again = DataSource.from_dict(source.to_dict()).load()
+    assert again.train.features.labels == ("when (days)",)
+    np.testing.assert_array_equal(again.test.X_raw, [[20089]])  # exact: whole numbers
