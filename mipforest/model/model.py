@@ -117,7 +117,7 @@ class Model:
         self._start: dict[str, FloatArray] = {}
         self._priorities: dict[str, IntArray] = {}
         self._form: MatrixForm | None = None
-        self._last: tuple[Outcome, MatrixForm] | None = None
+        self._last: tuple[Outcome, tuple[Block, ...], bool] | None = None
 
     # ------------------------------------------------------------------ variables
 
@@ -425,7 +425,8 @@ class Model:
 
         :func:`mipforest.solve` and :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>` call it.
         """
-        self._last = solution, self.matrix()
+        form = self.matrix()
+        self._last = solution, form.rows, form.is_mip
 
     def last_point(self, n_columns: int) -> FloatArray:
         """Return the flat point of the last solution.
@@ -469,23 +470,23 @@ class Model:
         ModelError
             If there are none.
         """
-        solution, form = self._solved("dual")
+        solution, rows = self._solved("dual")
         if solution.row_duals is None:
             raise self._without_duals("duals", solution)
-        for block in form.rows:
+        for block in rows:
             if block.name == name and block.size == size:
                 return solution.row_duals[block.start : block.stop]
         raise ModelError(f"constraint block {name!r} was added after the last solve; solve the model again")
 
-    def _solved(self, what: str) -> tuple[Outcome, MatrixForm]:
+    def _solved(self, what: str) -> tuple[Outcome, tuple[Block, ...]]:
         if self._last is None:
             raise ModelError(
                 f"there is no {what} yet: the model was not solved; call mipforest.solve(model) first"
             )
-        return self._last
+        return self._last[:2]
 
     def _without_duals(self, what: str, solution: Outcome) -> ModelError:
-        if self._last is not None and self._last[1].is_mip:
+        if self._last is not None and self._last[2]:
             why = "the model has integer variables or indicator rows, of which there are none"
         else:
             why = f"{solution.solver} ended with status {solution.status} and gave none"
