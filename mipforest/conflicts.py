@@ -174,6 +174,7 @@ class _Filter:
         # The solver's set counts only where the check finds no solution either.
         if own is not None and len(own) < len(rows) and self._infeasible(rows[own]):
             rows = rows[own]
+        self.complete = True  # what blocks left open, rows may settle: each that stays is asked about below
         kept = self._filtered([np.array([i]) for i in rows], max(1, len(rows) // 4), self._infeasible)
         return np.concatenate([np.zeros(0, dtype=np.int64), *kept])
 
