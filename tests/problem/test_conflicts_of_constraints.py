@@ -19,9 +19,9 @@ FEATURES = ["x0", "x1", "x2"]
 def data_of(formulation, seed):
     if formulation.task == "regression":
         rng = np.random.default_rng(seed)
-        X = rng.uniform(size=(8, 3))
+        X = rng.uniform(size=(6, 3))
         return Dataset.from_arrays(X, X[:, 0] + (X[:, 1] > 0.5), task="regression")
-    return random_data(seed, n=8, p=3).with_scaling(formulation.scaling)
+    return random_data(seed, n=6, p=3).with_scaling(formulation.scaling)
 
 
 def forbidden_and_required(problem, a, b):
