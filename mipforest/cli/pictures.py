@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 SUFFIXES = (".svg", ".png", ".pdf")
-TEXT_SUFFIXES = (".dot", ".py")
+#: Forms of a tree that are no pictures; those of a score card are the last two.
+FORMS = (".dot", ".py", ".joblib", ".onnx", ".sql")
 
 
 def plot(
@@ -25,8 +26,9 @@ def plot(
     output: Annotated[
         Path | None,
         o.output_file(
-            "Picture: .svg, .png or .pdf; by default tree.svg, card.svg or partition.svg in the run folder. A "
-            "tree also as .dot for Graphviz, and as .py: a function without dependencies."
+            "Picture: .svg, .png or .pdf; by default tree.svg, card.svg or partition.svg in the run folder. "
+            "To use a tree elsewhere: .py, a function without dependencies; .sql, an expression; .onnx, an ONNX "
+            "model; .joblib, a decision tree of scikit-learn; .dot for Graphviz. A card also as .sql and .onnx."
         ),
     ] = None,
     partition: Annotated[
@@ -50,8 +52,8 @@ def plot(
     if output is None and path.is_symlink():
         # A run folder from elsewhere must not decide which file is written.
         raise CommandError(f"{path} is a link to {path.readlink()}; name the picture with -o")
-    if path.suffix in TEXT_SUFFIXES and not partition:
-        _write_text(found, path, max_terms)
+    if path.suffix in FORMS and not partition:
+        _write_form(found, path, max_terms)
     else:
         _draw(found, path, max_terms, partition=partition)
     if as_json:
@@ -60,27 +62,42 @@ def plot(
         print_text(f"{path}")
 
 
-def _write_text(run: Run, path: Path, max_terms: int) -> None:
-    """Write a tree for Graphviz, or as Python code."""
+def _write_form(run: Run, path: Path, max_terms: int) -> None:
+    """Write a tree or card in a form that is no picture."""
     from mipforest.atomic import atomic_write
+    from mipforest.deployment import to_onnx, to_sklearn, to_sql
     from mipforest.runs import SavedTree
-    from mipforest.trees import RandomizedTree, to_dot, to_python
+    from mipforest.trees import to_dot, to_python
 
     saved = run.found
-    if not isinstance(saved, SavedTree):
-        raise CommandError(
-            f"{run.path} has a {saved.fitted.noun}, and this is for trees: it has no nodes, and no conditions within "
-            f"conditions; draw it as {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, or read its points from card.json"
-        )
-    in_python = path.suffix == ".py"
-    if in_python and isinstance(saved.tree, RandomizedTree):
-        raise CommandError(
-            "a randomised tree predicts a mean over all its leaves, and no chain of conditions says that; keep its "
-            "tree.json, which 'mipforest.trees.load' reads"
-        )
-    text = to_python(saved.tree) if in_python else to_dot(saved.tree, saved.statistics, max_terms=max_terms)
-    with atomic_write(path, "w") as file:
-        file.write(text)
+    statistics = saved.statistics if isinstance(saved, SavedTree) else None
+    written: str | bytes
+    try:
+        if path.suffix == ".sql":
+            written = to_sql(saved.fitted, statistics, encoding=saved.encoding) + "\n"
+        elif path.suffix == ".onnx":
+            written = to_onnx(saved.fitted, statistics, encoding=saved.encoding).SerializeToString()
+        elif not isinstance(saved, SavedTree):
+            raise CommandError(
+                f"{run.path} has a {saved.fitted.noun}, and {path.suffix} is for trees; write it as .sql or .onnx, "
+                f"draw it as {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, or read its points from card.json"
+            )
+        elif path.suffix == ".joblib":
+            from io import BytesIO
+
+            import joblib
+
+            buffer = BytesIO()
+            joblib.dump(to_sklearn(saved.tree, statistics, encoding=saved.encoding), buffer)
+            written = buffer.getvalue()
+        elif path.suffix == ".py":
+            written = to_python(saved.tree)
+        else:
+            written = to_dot(saved.tree, saved.statistics, max_terms=max_terms)
+    except ValueError as error:
+        raise CommandError(f"{path.suffix}: {error}") from error
+    with atomic_write(path, "wb" if isinstance(written, bytes) else "w") as file:
+        file.write(written)
 
 
 def _draw(found: Run, path: Path, max_terms: int, *, partition: bool) -> None:

@@ -573,6 +573,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         data = result.problem.data
         shares = feature_importances(self.tree_, data.X_raw, data.labels, data.weights)
         self.feature_importances_ = self._by_column(shares)
+        self._statistics = node_statistics(self.tree_, data.X_raw, data.labels, data.weights)
 
     def _keep_outcome(self, result: Result) -> None:
         """Keep what is known of any result, whatever it found."""
@@ -622,6 +623,86 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         """Return an (n, n_nodes) sparse matrix: 1 where a sample passes a node, the root and its leaf included."""
         X_raw = self._features(X)
         return sparse.csr_matrix(self.tree_.decision_path(X_raw), dtype="int64")
+
+    # ------------------------------------------------------------------ the tree elsewhere
+
+    def _labels(self) -> npt.NDArray[Any] | None:
+        """Return the (K,) labels of the classes, in the tree's order; ``None`` where values are predicted."""
+        return getattr(self, "classes_", None)
+
+    def _to_deploy(self) -> dict[str, Any]:
+        """Return what every form elsewhere is made of, as arguments by name."""
+        check_is_fitted(self, self._fitted_name)
+        return {
+            "fitted": getattr(self, self._fitted_name),
+            "statistics": getattr(self, "_statistics", None),
+            "encoding": self._encoding,
+            "classes": self._labels(),
+        }
+
+    def to_sklearn(self, *, certain: bool = False) -> Any:
+        """Return scikit-learn's ``DecisionTreeClassifier`` or ``DecisionTreeRegressor`` that predicts alike.
+
+        For SHAP, dtreeviz, treelite, m2cgen and PMML. It takes encoded features (see
+        :func:`~mipforest.deployment.scikit.to_sklearn`, with what it cannot keep).
+
+        Parameters
+        ----------
+        certain
+            Whether every leaf gives its class the probability 1, in place of its share of the training samples.
+
+        Raises
+        ------
+        ValueError
+            If a split has several features, leaves are linear, or probabilities are not those of leaves.
+        """
+        from mipforest.deployment import to_sklearn
+
+        given = self._to_deploy()
+        return to_sklearn(given.pop("fitted"), given.pop("statistics"), **given, certain=certain)
+
+    def to_onnx(self) -> Any:
+        """Return an ONNX model (``onnx.ModelProto``) that predicts alike; needs the package onnx.
+
+        Its input ``X`` is an (n, p') tensor of doubles, the encoded features; see
+        :func:`~mipforest.deployment.onnx_model.to_onnx` for its outputs.
+
+        Raises
+        ------
+        OnnxAbsent
+            If the package onnx is not installed.
+        """
+        from mipforest.deployment import to_onnx
+
+        given = self._to_deploy()
+        return to_onnx(given.pop("fitted"), given.pop("statistics"), **given)
+
+    def to_sql(self, *, probability_of: Any = None, quote: str = '"') -> str:
+        """Return a SQL expression over the columns of X that predicts alike.
+
+        Parameters
+        ----------
+        probability_of
+            A label: the expression is its probability, in place of the predicted label.
+        quote
+            What names are quoted by: ``'"'`` (the standard), `````, or ``"["``.
+
+        Raises
+        ------
+        ValueError
+            If the tree is randomised, or there is no such label.
+        """
+        from mipforest.deployment import to_sql
+
+        given, unseen = self._to_deploy(), "none" if self.handle_unknown == "ignore" else "error"
+        return to_sql(
+            given.pop("fitted"),
+            given.pop("statistics"),
+            **given,
+            unseen=unseen,  # type: ignore[arg-type] # one of the two
+            probability_of=probability_of,
+            quote=quote,
+        )
 
 
 def seed_of(random_state: Any) -> int:

@@ -747,6 +747,9 @@ class OptimalPrescriptiveTree(PaperEstimator):
     def _numbers(self, y: Any) -> IntArray:
         return _numbers(column_or_1d(y), self.treatments_)
 
+    def _labels(self) -> npt.NDArray[Any]:
+        return self.treatments_
+
 
 @dataclass(eq=False, repr=False)
 class RegressAndCompare(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types

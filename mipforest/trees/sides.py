@@ -28,6 +28,53 @@ def midpoints(values: FloatArray) -> FloatArray:
     return np.where(middle > low, middle, high)
 
 
+def exact_cuts(w: FloatArray, b: FloatArray, offset: FloatArray, scale: FloatArray) -> FloatArray:
+    """Return, of splits of one feature each, the smallest double on the upper side of the split.
+
+    The score ``w * ((x - offset) / scale) + b`` is rounded at every step, and so is monotone in x, not linear. A
+    comparison of x with the cut decides for every double as the sign of the rounded score does.
+
+    Parameters
+    ----------
+    w, b, offset, scale
+        (m,) weights, none 0; intercepts; scaling of the features, ``scale > 0``.
+
+    Returns
+    -------
+    FloatArray
+        (m,) cuts. Where w > 0, the score is >= 0 for ``x >= cut``; where w < 0, for ``x < cut``. ``-inf`` and ``inf``
+        where all doubles are on one side.
+    """
+
+    def above(x: FloatArray) -> BoolArray:
+        with np.errstate(over="ignore"):
+            right: BoolArray = w * ((x - offset) / scale) + b >= 0
+        upper: BoolArray = right == (w > 0)
+        return upper
+
+    largest = np.full(len(w), np.finfo(np.float64).max)
+    low, high = _ranks(-largest), _ranks(largest)
+    all_above, none_above = above(-largest), ~above(largest)
+    # Bisection over the doubles in order: 64 halvings leave one.
+    for _ in range(64):
+        middle = (low & high) + ((low ^ high) >> 1)
+        upper = above(_doubles(middle))
+        high, low = np.where(upper, middle, high), np.where(upper, low, middle)
+    cuts = np.where(none_above, np.inf, _doubles(high))
+    return np.where(all_above, -np.inf, cuts)
+
+
+def _ranks(x: FloatArray) -> IntArray:
+    """Return integers in the order of doubles, neighbours for neighbours."""
+    bits = x.view(np.int64)
+    return np.where(bits < 0, -(bits & np.iinfo(np.int64).max), bits)
+
+
+def _doubles(ranks: IntArray) -> FloatArray:
+    """Return the doubles of :func:`_ranks`."""
+    return np.copysign(np.abs(ranks).view(np.float64), ranks.astype(np.float64))
+
+
 #: Scores this close to a side count as on it; far above rounding errors, far below any epsilon in use.
 SIDE_TOLERANCE = 1e-9
 

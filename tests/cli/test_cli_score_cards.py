@@ -56,13 +56,19 @@ def test_show_predict_plot_and_report(card_run, mipforest, people_csv, tmp_path)
 
 def test_what_is_for_trees_is_refused(card_run, mipforest, tmp_path):
     run, options, _ = card_run
-    for suffix in (".dot", ".py"):
+    for suffix in (".dot", ".py", ".joblib"):
         refused = mipforest("plot", run, "-o", (tmp_path / "card").with_suffix(suffix)).err
-        assert "score card, and this is for trees" in refused
+        assert f"score card, and {suffix} is for trees; write it as .sql or .onnx" in refused
         assert "points from card.json" in refused
     assert "finds a score card, which has no depth" in mipforest("solve", *options, "--depth", "2").err
     of_tree = ("--model", "oct", *options[4:])
     assert "--depth is missing" in mipforest("solve", *of_tree).err
+
+
+def test_a_card_is_written_as_an_expression(card_run, mipforest, tmp_path):
+    run, _, _ = card_run
+    assert mipforest("plot", run, "-o", tmp_path / "card.sql").code == 0
+    assert (tmp_path / "card.sql").read_text().startswith("CASE WHEN")
 
 
 def test_a_changed_card_file_is_refused(card_run, mipforest, tmp_path):

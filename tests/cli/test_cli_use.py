@@ -3,8 +3,10 @@
 import csv
 import json
 import shutil
+import sqlite3
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -210,6 +212,39 @@ def test_a_tree_is_written_for_graphviz_and_as_code(mipforest, finished_run, peo
     predicted = [found["predict"](dict(zip(frame.features, x, strict=True))) for x in X.tolist()]
     assert predicted == mipforest("predict", finished_run, people_csv).out.splitlines()
     assert mipforest("plot", finished_run, "-o", tmp_path / "tree.py", "--partition").code == 2
+
+
+def test_a_tree_is_written_for_databases(mipforest, finished_run, people, people_csv, tmp_path):
+    assert mipforest("plot", finished_run, "-o", tmp_path / "tree.sql").err == ""
+    predicted = mipforest("predict", finished_run, people_csv).out.splitlines()
+    with sqlite3.connect(":memory:") as database:
+        people.to_sql("people", database, index=False)
+        rows = database.execute(f"SELECT {(tmp_path / 'tree.sql').read_text()} FROM people ORDER BY rowid")
+        assert list(rows) == [(label,) for label in predicted]
+
+
+def test_a_tree_is_written_for_scikit_learn(mipforest, finished_run, people, people_csv, tmp_path):
+    refused = mipforest("plot", finished_run, "-o", tmp_path / "tree.joblib")
+    assert refused.code == 2
+    assert ".joblib: node 0 splits on 5 features" in refused.err
+    options = ("--model", "oct", "--depth", "1", "--data", people_csv, "--target", "answer")
+    assert mipforest("solve", *options, "--out", tmp_path / "run").code == 0
+    assert mipforest("plot", tmp_path / "run", "-o", tmp_path / "tree.joblib").err == ""
+    encoding = Encoding.from_dict(json.loads((tmp_path / "run" / "tree.json").read_text())["encoding"])
+    X = pd.DataFrame(encoding.encode(people), columns=list(encoding.features))
+    predicted = mipforest("predict", tmp_path / "run", people_csv).out.splitlines()
+    assert joblib.load(tmp_path / "tree.joblib").predict(X).tolist() == predicted
+
+
+def test_a_tree_is_written_as_an_onnx_model(mipforest, finished_run, people, people_csv, tmp_path):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    assert mipforest("plot", finished_run, "-o", tmp_path / "tree.onnx").err == ""
+    encoding = Encoding.from_dict(json.loads((finished_run / "tree.json").read_text())["encoding"])
+    found = runtime.InferenceSession(tmp_path / "tree.onnx").run(
+        ["prediction"], {"X": encoding.encode(people)}
+    )
+    assert found[0].tolist() == mipforest("predict", finished_run, people_csv).out.splitlines()
 
 
 def test_an_unseen_level_may_be_none_of_those_known(mipforest, finished_run, people, tmp_path):

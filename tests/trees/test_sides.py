@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tree_strategies import random_tree
 
 from mipforest.data import Dataset
-from mipforest.trees.sides import SIDE_TOLERANCE, keep_sides, midpoint, midpoints
+from mipforest.trees.sides import SIDE_TOLERANCE, exact_cuts, keep_sides, midpoint, midpoints
 
 EPSILON = 1e-3
 
@@ -103,3 +103,20 @@ def test_thresholds_lie_between_neighbours_or_at_the_higher_one():
     found = midpoints(values)
     assert found[:5].tolist() == [-0.5, 5e-324, 0.15, np.nextafter(0.3, 1), 5e299]
     assert [midpoint(*pair) for pair in pairwise(values)] == found.tolist()
+
+
+@given(
+    w=st.floats(-1e6, 1e6).filter(bool),
+    b=st.floats(-1e6, 1e6),
+    offset=st.floats(-1e6, 1e6),
+    scale=st.floats(1e-6, 1e6),
+)
+@settings(max_examples=200)
+def test_a_cut_is_where_the_rounded_score_changes_its_sign(w, b, offset, scale):
+    (cut,) = exact_cuts(*(np.array([value]) for value in (w, b, offset, scale)))
+    largest = np.finfo(float).max
+    at_cut, below = (cut, np.nextafter(cut, -np.inf)) if np.isfinite(cut) else (largest, -largest)
+    for x, upper in ((at_cut, cut < np.inf), (below, not cut > -np.inf)):
+        with np.errstate(over="ignore"):
+            right = w * ((np.float64(x) - offset) / scale) + b >= 0
+        assert (right == (w > 0)) == upper

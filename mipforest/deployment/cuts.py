@@ -1,0 +1,66 @@
+"""What all forms of a tree share: splits of one feature as comparisons, and what missing values count as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.data.encoding import Encoding
+from mipforest.trees import Tree
+from mipforest.trees.sides import exact_cuts
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Splits of one feature: ``x >= cut`` is the upper side.
+
+    Attributes
+    ----------
+    feature
+        (|B|,) number of the feature of each branch node; 0 at a trivial one.
+    cut
+        (|B|,) smallest double on the upper side; ``-inf`` or ``inf`` where every sample is on one side.
+    upper_is_right
+        (|B|,) whether the upper side is the right one.
+    """
+
+    feature: IntArray
+    cut: FloatArray
+    upper_is_right: BoolArray
+
+    def only_side(self, t: int) -> bool | None:
+        """Return the side that branch node t sends every sample to, true for right; ``None`` if there are two."""
+        if np.isfinite(self.cut[t]):
+            return None
+        return bool((self.cut[t] < 0) == self.upper_is_right[t])
+
+
+def cuts_of(tree: Tree) -> Cuts:
+    """Return the splits of a tree without splits of several features as comparisons."""
+    feature = (tree.w != 0).argmax(axis=1)
+    weight = tree.w[np.arange(len(feature)), feature]
+    cut = np.where(tree.b >= 0, -np.inf, np.inf)
+    splits = weight != 0
+    if splits.any():
+        at = feature[splits]
+        offset = np.zeros(len(at)) if tree.offset is None else tree.offset[at]
+        scale = np.ones(len(at)) if tree.scale is None else tree.scale[at]
+        cut[splits] = exact_cuts(weight[splits], tree.b[splits], offset, scale)
+    return Cuts(feature, cut, weight >= 0)
+
+
+def fill_ins(encoding: Encoding | None, n_features: int) -> FloatArray:
+    """Return the (p,) number that a missing value of each feature counts as; NaN where none is known.
+
+    Features that stand for levels of a column have none: there a level is missing, not a number.
+    """
+    filled = np.full(n_features, np.nan)
+    if encoding is not None:
+        j = 0
+        for column in encoding.columns:
+            if column.levels is None and column.fill is not None:
+                filled[j] = float(column.fill) - column.base
+            j += len(column.features)
+    return filled

@@ -1,0 +1,236 @@
+"""A tree or score card as a SQL expression."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mipforest.arrays import FloatArray
+from mipforest.cards import ScoreCard
+from mipforest.data.encoding import Column, Encoding, Unseen
+from mipforest.deployment.cuts import Cuts, cuts_of
+from mipforest.errors import did_you_mean
+from mipforest.trees import NodeStatistics, Predictor, RandomizedTree, Tree, leaf_shares
+
+#: What closes a quoted name, by what opens it.
+_CLOSING = {'"': '"', "`": "`", "[": "]"}
+
+
+def to_sql(
+    fitted: Predictor,
+    statistics: NodeStatistics | None = None,
+    *,
+    encoding: Encoding | None = None,
+    unseen: Unseen = "error",
+    classes: npt.ArrayLike | None = None,
+    probability_of: Any = None,
+    quote: str = '"',
+) -> str:
+    """Return a SQL expression that predicts a row of a table: ``SELECT <expression> AS prediction FROM patients``.
+
+    The expression is ``CASE`` with comparisons and arithmetic alone; probabilities of logistic trees and cards also use
+    ``EXP``. Its value is ``NULL`` where a column that it reads is ``NULL`` and nothing fills it in. Columns of numbers
+    have to be floating-point ones: some databases compute with others in decimals.
+
+    Parameters
+    ----------
+    fitted
+        A tree, or a score card.
+    statistics
+        Training samples by node: they give the probabilities of a classifier that has none of its own. Without them
+        a class is certain.
+    encoding
+        What the columns are. A missing value counts as what it is filled in with. Without it, the expression reads the
+        tree's features, and a column by name and value where a feature stands for one.
+    unseen
+        With ``encoding``, a level that the training samples do not have: ``"error"`` makes the value ``NULL``,
+        ``"none"`` takes it for none of theirs.
+    classes
+        (K,) labels in place of the names of the classes, in their order.
+    probability_of
+        One of these labels: the expression is its probability, in place of the predicted label.
+    quote
+        What names are quoted by: ``'"'`` (the standard), `````, or ``"["``.
+
+    Raises
+    ------
+    ValueError
+        If the tree is randomised, there is no such class, or no such way to quote.
+    """
+    if isinstance(fitted, RandomizedTree):
+        raise ValueError(
+            "a randomised tree predicts a mean over all its leaves, and no CASE says that; use to_onnx"
+        )
+    if quote not in _CLOSING:
+        raise ValueError(f"quote is {quote!r}; choose {', '.join(map(repr, _CLOSING))}")
+    labels = np.asarray(fitted.classes if classes is None else classes).tolist()
+    wanted = None
+    if probability_of is not None:
+        known = [] if fitted.prescribes else labels
+        if probability_of not in known:
+            names = list(map(str, known))
+            hint = did_you_mean(str(probability_of), names)
+            raise ValueError(
+                f"probability_of is {probability_of!r}, and the classes are {', '.join(names) or 'none'}{hint}"
+            )
+        wanted = known.index(probability_of)
+    columns = _Columns(fitted, encoding, unseen, quote)
+    if isinstance(fitted, ScoreCard):
+        body = _of_card(fitted, columns, labels, wanted)
+    elif isinstance(fitted, Tree):
+        body = _of_tree(fitted, statistics, columns, labels, wanted)
+    else:
+        raise TypeError(f"{fitted!r} is neither a tree nor a score card")
+    refused = columns.refused()
+    return f"CASE WHEN {' OR '.join(refused)} THEN NULL ELSE\n{body}\nEND" if refused else body
+
+
+class _Columns:
+    """Writes features as expressions of columns, and remembers which columns are read."""
+
+    def __init__(self, fitted: Predictor, encoding: Encoding | None, unseen: Unseen, quote: str) -> None:
+        self._quote, self._refuse_levels = quote, encoding is not None and unseen == "error"
+        self._of_feature: list[tuple[Column, str | None]] = []
+        if encoding is not None:
+            for column in encoding.columns:
+                encoded = column.encoded_levels if column.levels is not None else (None,)
+                self._of_feature += [(column, level) for level in encoded]
+        else:
+            pairs = fitted.levels or (None,) * fitted.n_features
+            for name, pair in zip(fitted.feature_names, pairs, strict=True):
+                known = (
+                    (Column(name), None) if pair is None else (Column(pair[0], levels=(pair[1],)), pair[1])
+                )
+                self._of_feature.append(known)
+        self._read: dict[str, Column] = {}
+
+    def name(self, name: str) -> str:
+        """Quote a name."""
+        end = _CLOSING[self._quote]
+        return f"{self._quote}{name.replace(end, end + end)}{end}"
+
+    def number(self, j: int) -> str:
+        """Write feature j as a number."""
+        column, level = self._of_feature[j]
+        source = self._source(column)
+        if level is not None:
+            return f"(CASE WHEN {source} = {literal(level)} THEN 1.0 ELSE 0.0 END)"
+        return f"({source} - {column.base})" if column.base else source
+
+    def compare(self, j: int, cut: float) -> str:
+        """Write that feature j is at least a number."""
+        column, level = self._of_feature[j]
+        if level is not None and 0 < cut <= 1:
+            return f"{self._source(column)} = {literal(level)}"
+        return f"{self.number(j)} >= {literal(cut)}"
+
+    def refused(self) -> list[str]:
+        """Return the conditions on which nothing can be predicted, after all columns are read."""
+        found = []
+        for column in self._read.values():
+            if column.fill is None:
+                found.append(f"{self.name(column.name)} IS NULL")
+            if self._refuse_levels and column.levels is not None:
+                known = ", ".join(map(literal, column.levels))
+                found.append(f"{self._source(column)} NOT IN ({known})")
+        return found
+
+    def _source(self, column: Column) -> str:
+        self._read[column.name] = column
+        name = self.name(column.name)
+        return name if column.fill is None else f"COALESCE({name}, {literal(column.fill)})"
+
+
+def literal(value: str | float) -> str:
+    """Write a number, or anything else as a text, as SQL takes it."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return repr(value)
+    doubled = str(value).replace("'", "''")
+    return f"'{doubled}'"
+
+
+def _of_tree(
+    tree: Tree, statistics: NodeStatistics | None, columns: _Columns, labels: list[Any], wanted: int | None
+) -> str:
+    cuts = cuts_of(tree)
+    shares = None
+    if tree.is_classifier and not tree.prescribes:
+        shares = leaf_shares(tree, statistics) if statistics else np.eye(len(tree.classes))[tree.leaf_value]
+
+    def leaf(k: int, last: int) -> str:
+        if wanted is not None and tree.logistic:
+            score = _sum(tree, columns, tree.w[last], tree.b[last])
+            return _sigmoid(score, second=wanted == 1)
+        if wanted is not None and shares is not None:
+            return literal(float(shares[k, wanted]))
+        if tree.is_classifier:
+            return literal(labels[int(tree.leaf_value[k])])
+        slopes = np.zeros(tree.n_features) if tree.leaf_w is None else tree.leaf_w[k]
+        return _sum(tree, columns, slopes, tree.leaf_value[k])
+
+    def write(t: int, last: int, indent: str) -> str:
+        topology = tree.topology
+        if t >= topology.n_branches:
+            return indent + leaf(t - topology.n_branches, last)
+        left, right = topology.left(t), topology.right(t)
+        only = cuts.only_side(t) if np.count_nonzero(tree.w[t]) < 2 else None
+        if only is not None:
+            return write(right if only else left, t, indent)
+        deeper = indent + "  "
+        yes, no = (right, left) if cuts.upper_is_right[t] or _oblique(tree, t) else (left, right)
+        condition = _condition(tree, cuts, columns, t)
+        return (
+            f"{indent}CASE WHEN {condition} THEN\n{write(yes, t, deeper)}\n"
+            f"{indent}ELSE\n{write(no, t, deeper)}\n{indent}END"
+        )
+
+    return write(0, 0, "")
+
+
+def _oblique(tree: Tree, t: int) -> bool:
+    return int(np.count_nonzero(tree.w[t])) > 1
+
+
+def _condition(tree: Tree, cuts: Cuts, columns: _Columns, t: int) -> str:
+    """Write the condition of the upper side, of a split of several features of the right side."""
+    if _oblique(tree, t):
+        return f"{_sum(tree, columns, tree.w[t], tree.b[t])} >= 0"
+    return columns.compare(int(cuts.feature[t]), float(cuts.cut[t]))
+
+
+def _sum(tree: Tree, columns: _Columns, weights: FloatArray, constant: float) -> str:
+    """Write a weighted sum of scaled features."""
+
+    def scaled(j: int) -> str:
+        if tree.offset is None or tree.scale is None:
+            return columns.number(j)
+        return f"(({columns.number(j)} - {_signed(float(tree.offset[j]))}) / {literal(float(tree.scale[j]))})"
+
+    terms = [f"{_signed(float(weights[j]))} * {scaled(j)}" for j in np.flatnonzero(weights).tolist()]
+    return " + ".join([*terms, _signed(float(constant))])
+
+
+def _signed(value: float) -> str:
+    """Write a number, in brackets where it is negative: ``--`` begins a comment."""
+    return f"({literal(value)})" if math.copysign(1.0, value) < 0 else literal(value)
+
+
+def _sigmoid(score: str, *, second: bool) -> str:
+    return f"1.0 / (1.0 + EXP({'-' if second else ''}({score})))"
+
+
+def _of_card(card: ScoreCard, columns: _Columns, labels: list[Any], wanted: int | None) -> str:
+    parts = []
+    for rule in card.rules:
+        points = (0, rule.points) if rule.below else (rule.points, 0)
+        parts.append(
+            f"CASE WHEN {columns.compare(rule.feature, rule.threshold)} THEN {points[0]} ELSE {points[1]} END"
+        )
+    total = "\n  + ".join([*parts, _signed(card.intercept)])
+    if wanted is not None:
+        return _sigmoid(f"\n  {total}", second=wanted == 1)
+    first, second = map(literal, labels)
+    return f"CASE WHEN\n  {total} >= 0 THEN {second} ELSE {first} END"

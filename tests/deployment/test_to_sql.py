@@ -1,0 +1,121 @@
+import sqlite3
+from itertools import cycle
+
+import numpy as np
+import pandas as pd
+import pytest
+from deployed_trees import KINDS, labelled_by_majority, random_card, random_tree, samples_for
+
+from mipforest.data import Encoding
+from mipforest.deployment import to_sql
+from mipforest.trees import Tree, leaf_shares
+
+
+def select(expression, rows, columns):
+    """Return what sqlite gives for every row of a table."""
+    with sqlite3.connect(":memory:") as database:
+        if not has_exp(database):
+            database.create_function("EXP", 1, np.exp, deterministic=True)
+        pd.DataFrame(rows, columns=list(columns)).to_sql("t", database, index=False)
+        return [
+            value for (value,) in database.execute(f"SELECT {expression} AS prediction FROM t ORDER BY rowid")
+        ]
+
+
+def has_exp(database):
+    try:
+        database.execute("SELECT EXP(1.0)")
+    except sqlite3.OperationalError:
+        return False
+    return True
+
+
+def test_random_trees_predict_alike():
+    """Names need quotes; of splits of one feature samples lie on and beside the thresholds."""
+    rng = np.random.default_rng(0)
+    kinds = [kind for kind in KINDS if not kind.startswith("random")]
+    for number, kind in zip(range(150), cycle(kinds), strict=False):
+        tree = random_tree(rng, oblique=number % 2 == 0, kind=kind)
+        X = 2 * rng.normal(size=(40, tree.n_features)) if tree.is_oblique else samples_for(tree, rng)
+        found = select(to_sql(tree), X, tree.features)
+        if tree.is_classifier:
+            assert found == tree.predict_labels(X).tolist()
+        else:
+            np.testing.assert_allclose(found, tree.predict(X), rtol=1e-9, atol=1e-12)
+
+
+def test_probabilities_of_every_kind():
+    rng = np.random.default_rng(1)
+    shares, statistics = labelled_by_majority(random_tree(rng, oblique=False), rng)
+    X = rng.normal(size=(40, shares.n_features))
+    expected = leaf_shares(shares, statistics)[shares.apply(X) - shares.topology.n_branches]
+    for k, name in enumerate(shares.classes):
+        found = select(to_sql(shares, statistics, probability_of=name), X, shares.features)
+        assert found == pytest.approx(expected[:, k].tolist())
+    for fitted in (random_tree(rng, oblique=True, kind="logistic"), random_card(rng)):
+        X = rng.normal(size=(40, fitted.n_features))
+        for k, name in enumerate(fitted.classes):
+            found = select(to_sql(fitted, probability_of=name), X, fitted.features)
+            assert found == pytest.approx(fitted.predict_proba(X)[:, k].tolist(), rel=1e-9)
+
+
+def test_random_cards_predict_alike():
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        card = random_card(rng)
+        X = samples_for(card, rng)
+        assert select(to_sql(card), X, card.features) == card.predict_labels(X).tolist()
+
+
+FRAME = pd.DataFrame({'it\'s "age"': [1.0, 2.0, 3.0], "city": ["Roma", "Bari", "l'Aquila"]})
+
+
+def with_levels(**options):
+    """Return a tree that asks for the city, then for the age, and the encoding of its table."""
+    encoding = Encoding.fit(FRAME, **options)
+    city = encoding.features.index("city=l'Aquila")
+    w = np.zeros((3, len(encoding.features)))
+    w[0, city], w[1, 0] = 1.0, 1.0
+    tree = Tree(2, w, [-0.5, -2.0, 1.0], [0, 1, 0, 1], ("a", "b"), encoding.features, levels=encoding.levels)
+    return tree, encoding
+
+
+def test_levels_are_compared_as_texts():
+    tree, encoding = with_levels()
+    for given in (None, encoding):
+        expression = to_sql(tree, encoding=given)
+        assert "\"city\" = 'l''Aquila'" in expression
+        assert select(expression, FRAME.values, FRAME.columns) == ["a", "b", "b"]
+
+
+def test_null_gives_null_unless_it_is_filled_in():
+    rows = [[None, "Roma"], [1.0, None], [1.0, "Oslo"], [1.0, "l'Aquila"]]
+    tree, encoding = with_levels()
+    assert select(to_sql(tree), rows, FRAME.columns) == [None, None, "a", "b"]
+    # With the encoding an unknown level is told.
+    assert select(to_sql(tree, encoding=encoding), rows, FRAME.columns) == [None, None, None, "b"]
+    tree, filling = with_levels(fill_from=np.ones(3, dtype=bool))
+    assert select(to_sql(tree, encoding=filling), rows, FRAME.columns) == ["b", "a", None, "b"]
+
+
+def test_a_column_that_is_not_read_may_be_null():
+    tree = Tree(1, [[1.0, 0.0]], [-2.0], [0, 1], classes=("low", "high"), features=("a", "b"))
+    assert select(to_sql(tree), [[3.0, None]], ["a", "b"]) == ["high"]
+
+
+def test_names_are_quoted_as_the_database_wants():
+    tree = Tree(1, [[1.0]], [-2.0], [0, 1], classes=("low", "high"), features=("a`b]",))
+    assert "`a``b]` >= 2.0" in to_sql(tree, quote="`")
+    assert "[a`b]]] >= 2.0" in to_sql(tree, quote="[")
+    with pytest.raises(ValueError, match='quote is "\'"'):
+        to_sql(tree, quote="'")
+
+
+def test_what_has_no_expression_is_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="to_onnx"):
+        to_sql(random_tree(rng, oblique=True, kind="randomized"))
+    with pytest.raises(ValueError, match=r"the classes are no, yes \(did you mean"):
+        to_sql(random_card(rng), probability_of="yess")
+    with pytest.raises(ValueError, match="the classes are none"):
+        to_sql(random_tree(rng, oblique=True, kind="values"), probability_of="yes")
