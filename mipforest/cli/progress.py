@@ -1,18 +1,14 @@
-"""A solve that is under way: its live progress on a terminal, and how Ctrl-C and SIGTERM stop it.
-
-What was found is kept; where nothing was, the command leaves at once.
-"""
+"""A solve that is under way: its live progress on a terminal."""
 
 from __future__ import annotations
 
 import math
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
@@ -21,10 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from mipforest.formatting import duration, number, percent
+from mipforest.interruption import Interruption
 
 if TYPE_CHECKING:
     from mipforest.solvers.solution import Event
-    from mipforest.time_budget import TimeBudget
 
 
 #: Improvements of incumbent or bound that stay in view.
@@ -183,77 +179,6 @@ def _cells(event: Event, seconds: float) -> tuple[str, ...]:
 def _improved(before: Event, after: Event) -> bool:
     """Return whether incumbent or bound moved so far that it shows."""
     return _cells(before, 0.0)[1:3] != _cells(after, 0.0)[1:3]
-
-
-class Interruption:
-    """Decides what Ctrl-C does in each phase of a command.
-
-    Before there is anything to keep it raises ``KeyboardInterrupt``. While a model is prepared and solved it must not
-    do so just anywhere: an exception between two steps of a solver would throw the incumbent away. It is raised only
-    where a solver waits for it, and otherwise noted: the budget of the solve has run out then. A second one is always
-    raised. While results are written, which takes a moment, it does nothing.
-
-    Parameters
-    ----------
-    on_request
-        Called when one comes, inside the signal handler: it must do next to nothing.
-
-    Attributes
-    ----------
-    asked
-        Whether Ctrl-C or SIGTERM has come.
-    """
-
-    def __init__(self, on_request: Callable[[], None]) -> None:
-        self.asked = False
-        self._on_request = on_request
-        self._stop: Callable[[], None] = lambda: None
-        self._phase = "before"
-
-    def solving(self, budget: TimeBudget) -> None:
-        """Note that from now on there will be a tree to keep, and whose budget to stop."""
-        self._phase, self._stop = "solving", budget.stop
-
-    def writing(self) -> None:
-        """Let nothing interrupt from now on."""
-        self._phase = "writing"
-
-    def handle(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal; a handler as :func:`signal.signal` wants it."""
-        del number
-        if self._phase == "writing":
-            return
-        again, self.asked = self.asked, True
-        self._on_request()
-        self._stop()
-        if again or self._phase == "before" or _solver_listens(frame):
-            raise KeyboardInterrupt
-
-
-def _solver_listens(frame: FrameType | None) -> bool:
-    """Return whether the code that was interrupted waits for a solver in :class:`Worker`."""
-    from mipforest.solvers.worker import Worker
-
-    while frame is not None and frame.f_code is not Worker._wait.__code__:
-        frame = frame.f_back
-    return frame is not None
-
-
-@contextmanager
-def interruptible(on_request: Callable[[], None]) -> Iterator[Interruption]:
-    """Handle Ctrl-C and SIGTERM inside the ``with`` block; see :class:`Interruption`."""
-    interruption = Interruption(on_request)
-    if threading.current_thread() is not threading.main_thread():
-        yield interruption
-        return
-    # A process that was started to ignore them (nohup, a background job of a script) goes on doing so.
-    heard = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
-    before = {number: signal.signal(number, interruption.handle) for number in heard}
-    try:
-        yield interruption
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def stoppable(progress: Progress, interruption: Interruption) -> Callable[[Event], bool]:

@@ -10,8 +10,9 @@ from typer import Option
 
 from mipforest.cli import options as o
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
-from mipforest.cli.progress import Interruption, Progress, interruptible, stoppable
+from mipforest.cli.progress import Progress, stoppable
 from mipforest.formatting import duration
+from mipforest.interruption import Interruption, interruptible
 from mipforest.settings import SolveSettings
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from mipforest.cli import options as o
 from mipforest.cli.errors import INTERRUPTED, CommandError
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
 from mipforest.cli.output import print_json, print_note, print_table, print_text
-from mipforest.cli.progress import Interruption, Progress, interruptible, stoppable
+from mipforest.cli.progress import Progress, stoppable
 from mipforest.cli.solve import Job
 from mipforest.formatting import duration, number, percent
+from mipforest.interruption import Interruption, interruptible
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,6 +26,7 @@ from mipforest.data.encoding import Column, Encoding, Scaling, Unseen
 from mipforest.data.table import checked_weights, refuse_doubtful_text, refuse_rounding, with_text_names
 from mipforest.errors import NotAllowed, NoTreeFound
 from mipforest.formatting import percent
+from mipforest.interruption import Interruption, interruptible
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, WholeNumber, parameters_of
 from mipforest.problem.problem import TIME_LIMIT, Problem
@@ -224,14 +225,23 @@ class PrintedProgress:
     verbose
         0 prints nothing.
     then
-        Called with every event; what it gives back is given back.
+        Called with every event; ``True`` stops the solve.
+    interruption
+        Ctrl-C, which stops the solve too.
+
+    Attributes
+    ----------
+    stopped_by_user
+        Whether ``then`` stopped the solve.
     """
 
-    def __init__(self, name: str, verbose: int, then: Progress | None) -> None:
+    def __init__(self, name: str, verbose: int, then: Progress | None, interruption: Interruption) -> None:
         self._name = name
         self._verbose = verbose
         self._then = then
+        self._interruption = interruption
         self._printed = ""
+        self.stopped_by_user = False
 
     def show_problem(self, problem: Problem) -> None:
         """Say what is solved."""
@@ -248,7 +258,7 @@ class PrintedProgress:
         if self._verbose:
             print(f"[{self._name}] {result.status} after {result.solution.seconds:.1f} s", flush=True)
 
-    def __call__(self, event: Event) -> bool | None:
+    def __call__(self, event: Event) -> bool:
         """Take an event; ``True`` asks the solver to stop and keep its incumbent."""
         state = f"incumbent {_written(event.objective)}  bound {_written(event.bound)}"
         if self._verbose and state != self._printed:
@@ -256,7 +266,9 @@ class PrintedProgress:
             gap = relative_gap(event.objective, event.bound)
             share = f"{gap:.2%}" if math.isfinite(gap) else "-"
             print(f"[{self._name}] {event.seconds:7.1f} s  {state}  gap {share}", flush=True)
-        return None if self._then is None else self._then(event)
+        if self._then is not None and self._then(event):
+            self.stopped_by_user = True
+        return self.stopped_by_user or self._interruption.asked
 
 
 def _written(value: float) -> str:
@@ -353,6 +365,9 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     on_progress
         Called with each :class:`~mipforest.solvers.solution.Event`; returning ``True`` stops the solve and
         keeps the incumbent.
+    on_interrupt
+        What ``fit`` does after Ctrl-C: ``"raise"`` raises ``KeyboardInterrupt``, so that a search over parameters stops
+        too; ``"keep"`` takes the best tree found so far as the fitted one.
 
     Attributes
     ----------
@@ -384,8 +399,9 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     ends with a proven optimum, or with ``time_limit=0``, gives the same tree again; of the tree search ``routing``,
     with ``threads=1`` or at most 100 different samples only: on several threads it may be another tree within the gap.
 
-    Ctrl-C during the solve stops it and keeps the incumbent (``status_`` is ``"interrupted"``); a second one
-    gives up the fit. A search over parameters goes on with its next fit after the first.
+    Ctrl-C stops the solve, and ``fit`` raises ``KeyboardInterrupt``; the best tree found so far is ``result_.tree``.
+    With ``on_interrupt="keep"`` it is ``tree_``, and ``status_`` is ``"interrupted"``. A second Ctrl-C does not wait
+    for the solver, and no tree is kept. Ctrl-C is left to a program that has its own handler of SIGINT.
     """
 
     depth: int = 2
@@ -405,6 +421,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     handle_unknown: str = "error"
     verbose: int = 0
     on_progress: Progress | None = None
+    on_interrupt: str = "raise"
 
     #: Attribute that a fit makes, whatever it finds.
     _fitted_name: ClassVar[str] = "tree_"
@@ -430,6 +447,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         for name, value, known in (
             ("missing", self.missing, ("error", "impute")),
             ("handle_unknown", self.handle_unknown, ("error", "ignore")),
+            ("on_interrupt", self.on_interrupt, ("raise", "keep")),
         ):
             if value not in known:
                 raise ParameterError(f"parameter {name} is {value!r}; choose {' or '.join(map(repr, known))}")
@@ -485,6 +503,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
             :class:`~mipforest.data.DataError` and others).
         NoTreeFound
             If the solver ended without a tree.
+        KeyboardInterrupt
+            At Ctrl-C, unless ``on_interrupt="keep"`` and a tree was found.
         SolverError
             If the solver is unknown, not installed, or cannot take the model or an option.
 
@@ -502,7 +522,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         # A fit that fails must not leave the tree of an earlier one behind.
-        self.__dict__.pop(self._fitted_name, None)
+        for name in (self._fitted_name, *NOT_PICKLED):
+            self.__dict__.pop(name, None)
         self._check_settings()
         seed = seed_of(self.random_state)
         self._encoding, X_raw = learn_features(self, X, sample_weight)
@@ -523,7 +544,18 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
             solver_options=self.solver_options or {},
             bridges=(self.bridges,) if isinstance(self.bridges, str) else tuple(self.bridges),
         )
-        result = self._found(self._formulation(data), data, settings)
+        with interruptible(lambda: None, own_handlers=False) as interruption:
+            progress = PrintedProgress(type(self).__name__, self.verbose, self.on_progress, interruption)
+            result = self._found(self._formulation(data), data, settings, interruption, progress)
+        # A handler that is not ours leaves only the solver's own status.
+        reached_solver = result.status == Status.INTERRUPTED and not progress.stopped_by_user
+        if (interruption.asked or reached_solver) and (self.on_interrupt != "keep" or result.tree is None):
+            self.result_, self.solution_ = result, result.solution
+            raise KeyboardInterrupt(
+                "the fit was interrupted; result_ has the best tree so far, and on_interrupt='keep' fits it"
+                if result.tree is not None
+                else "the fit was interrupted before there was a tree"
+            )
         self._check_found(result, settings)
         self._keep(result)
 
@@ -531,17 +563,25 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         """Return the least share of weight in a leaf; 0 of an estimator without that parameter."""
         return float(getattr(self, "min_weight_fraction_leaf", 0.0))
 
-    def _found(self, model: Formulation, data: Dataset, settings: SolveSettings) -> Result:
+    def _found(
+        self,
+        model: Formulation,
+        data: Dataset,
+        settings: SolveSettings,
+        interruption: Interruption,
+        progress: PrintedProgress,
+    ) -> Result:
         """Build the model for the samples, and solve it."""
         share = self._least_share()
         constrained = self.constraints is not None or share > 0
         expected = None if constrained else searching(self.solver, settings)
-        problem = model.build(data, self.depth, budget=settings.budget(), solver=expected, whole=constrained)
+        budget = settings.budget()
+        interruption.solving(budget)
+        problem = model.build(data, self.depth, budget=budget, solver=expected, whole=constrained)
         if share > 0:
             min_weight_fraction_leaf(problem, share)
         if self.constraints is not None:
             self.constraints(problem)
-        progress = PrintedProgress(type(self).__name__, self.verbose, self.on_progress)
         progress.show_problem(problem)
         result = problem.solve(self.solver, settings=settings, on_progress=progress)
         progress.ended(result)

@@ -21,11 +21,14 @@ from mipforest.data.encoding import Scaling
 from mipforest.data.table import refuse_rounding, text
 from mipforest.errors import did_you_mean, some_of
 from mipforest.estimators.base import NotTaken, PrintedProgress, TreeEstimator
+from mipforest.interruption import Interruption
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, parameters_of
 from mipforest.problem.registry import get_formulation
 from mipforest.problem.result import Result
 from mipforest.settings import SolveSettings
+from mipforest.solvers.solution import Event
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import leaf_shares, node_statistics
 from mipforest.tuning.fit import Splits
 from mipforest.tuning.run import tune_batch
@@ -391,9 +394,21 @@ class TunedTree(FormulationEstimator):
                     f"{type(self).__name__.removesuffix('CV')} with it, the depth_ and alpha_ found without it"
                 )
 
-    def _found(self, model: Formulation, data: Dataset, settings: SolveSettings) -> Result:
+    def _found(
+        self,
+        model: Formulation,
+        data: Dataset,
+        settings: SolveSettings,
+        interruption: Interruption,
+        progress: PrintedProgress,
+    ) -> Result:
         """Choose depth and alpha by pruning curves, and fit a tree with them."""
-        progress = PrintedProgress(type(self).__name__, self.verbose, self.on_progress)
+
+        def last_fit(event: Event) -> bool:
+            # Only from the last fit on there is a tree to keep.
+            interruption.solving(TimeBudget())
+            return progress(event)
+
         tuning = tune_batch(
             model,
             data,
@@ -404,7 +419,7 @@ class TunedTree(FormulationEstimator):
             solver=self.solver,
             settings=settings,
             jobs=effective_n_jobs(self.n_jobs),
-            on_progress=progress,
+            on_progress=last_fit,
         )
         progress.ended(tuning.result)
         self.tuning_ = tuning

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from mipforest.cli.progress import interruptible
+from mipforest.interruption import interruptible
 from mipforest.solvers.worker import Worker
 from mipforest.time_budget import TimeBudget
 

@@ -16,7 +16,7 @@ SOON, PATIENCE = 2.0, 18.0
 #: Solves a problem whose search is compiled first, says so, and prints what the result is after Ctrl-C.
 PROGRAM = """
 import json, sys
-from mipforest.cli.progress import interruptible
+from mipforest.interruption import interruptible
 from mipforest.data.synthetic import load_synthetic
 from mipforest.problem.registry import make_formulation
 from mipforest.time_budget import TimeBudget
