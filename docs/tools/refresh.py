@@ -67,7 +67,7 @@ def _draw(tree, train, path):
     if train.p == 2:
         save_figure(plot_partition(tree, train.X_raw, train.y), path)
     else:
-        save_plot(tree, path, train.X_raw, train.y)
+        save_plot(tree, path, train.X_raw, train.y, training=True)
 
 
 if __name__ == "__main__":

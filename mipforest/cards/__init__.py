@@ -291,7 +291,14 @@ class ScoreCard(Predictor):
 
     # ------------------------------------------------------------------ pictures and files
 
-    def plot(self, X: Any = None, y: npt.ArrayLike | None = None, *, max_terms: int = 3) -> Picture:  # noqa: ARG002
+    def plot(
+        self,
+        X: Any = None,
+        y: npt.ArrayLike | None = None,
+        *,
+        max_terms: int = 3,  # noqa: ARG002
+        training: bool = False,  # noqa: ARG002
+    ) -> Picture:
         """Draw the card as it is printed: points, and risks by total, with samples counted if some are given."""
         from mipforest.cards import plot_card, risk_table  # the former loads matplotlib
 

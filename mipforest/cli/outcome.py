@@ -324,7 +324,7 @@ class Outcome:
         if self.saved is not None:
             from mipforest.trees import save_figure
 
-            drawn = self.saved.fitted.plot(self.data.train.X_raw, self.data.train.labels)
+            drawn = self.saved.fitted.plot(self.data.train.X_raw, self.data.train.labels, training=True)
             save_figure(drawn, place / (PICTURE if of_tree else CARD_PICTURE))
 
     def as_json(self, folder: RunFolder | None) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def _write_form(run: Run, path: Path, max_terms: int) -> None:
     from mipforest.atomic import atomic_write
     from mipforest.deployment import to_onnx, to_sklearn, to_sql
     from mipforest.runs import SavedTree
-    from mipforest.trees import to_dot, to_python
+    from mipforest.trees import shown_tree, to_dot, to_python
 
     saved = run.found
     statistics = saved.statistics if isinstance(saved, SavedTree) else None
@@ -93,7 +93,8 @@ def _write_form(run: Run, path: Path, max_terms: int) -> None:
         elif path.suffix == ".py":
             written = to_python(saved.tree)
         else:
-            written = to_dot(saved.tree, saved.statistics, max_terms=max_terms)
+            root = shown_tree(saved.tree, statistics)
+            written = to_dot(saved.tree, statistics, max_terms=max_terms, root=root)
     except ValueError as error:
         raise CommandError(f"{path.suffix}: {error}") from error
     with atomic_write(path, "wb" if isinstance(written, bytes) else "w") as file:
@@ -121,7 +122,7 @@ def _draw(found: Run, path: Path, max_terms: int, *, partition: bool) -> None:
     elif partition:
         save_figure(plot_partition(found.found_tree.tree, samples.X_raw, samples.labels), path)
     else:
-        save_figure(shown.plot(samples.X_raw, samples.labels, max_terms=max_terms), path)
+        save_figure(shown.plot(samples.X_raw, samples.labels, max_terms=max_terms, training=True), path)
 
 
 def check_picture(path: Path) -> None:

@@ -35,7 +35,7 @@ from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, searching
 from mipforest.settings import DEFAULT_GAP, SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Event, Progress, Status, relative_gap
-from mipforest.trees import Tree, feature_importances, node_statistics, to_text
+from mipforest.trees import Tree, feature_importances, node_statistics, shown_tree, to_text
 from mipforest.trees.reachable import reachable_tree
 
 if TYPE_CHECKING:
@@ -176,6 +176,8 @@ class TreePictures(ABC):
     def to_text(self, X: Any = None, y: npt.ArrayLike | None = None, *, max_terms: int = 6) -> str:
         """Write the tree as text, with the samples at each node if some are given.
 
+        Splits that send all training samples, and all that are given, to one side are left out.
+
         Parameters
         ----------
         X, y
@@ -187,12 +189,15 @@ class TreePictures(ABC):
         counts = None
         if X is not None:
             counts = node_statistics(self.tree_, self._features(X), None if y is None else self._numbers(y))
-        return to_text(self.tree_, counts, max_terms=max_terms)
+        root = shown_tree(self.tree_, getattr(self, "_statistics", None), counts)
+        return to_text(self.tree_, counts, max_terms=max_terms, root=root)
 
     def plot(
         self, X: Any = None, y: npt.ArrayLike | None = None, ax: Axes | None = None, *, max_terms: int = 3
     ) -> Figure:
         """Draw the tree; ``figure.savefig(...)`` writes it.
+
+        Splits that send all training samples, and all that are given, to one side are left out.
 
         Parameters
         ----------
@@ -212,7 +217,9 @@ class TreePictures(ABC):
 
         check_is_fitted(self, "tree_")
         X_raw = None if X is None else self._features(X)
-        return plot_tree(self.tree_, X_raw, None if y is None else self._numbers(y), ax, max_terms=max_terms)
+        targets = None if y is None else self._numbers(y)
+        training = getattr(self, "_statistics", False)
+        return plot_tree(self.tree_, X_raw, targets, ax, max_terms=max_terms, training=training)
 
 
 class PrintedProgress:
@@ -631,6 +638,22 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name not in NOT_PICKLED}
+
+    # ------------------------------------------------------------------ in a notebook
+
+    def _html_repr(self) -> str:
+        """Return what a notebook shows: scikit-learn's box, and the fitted tree beside it."""
+        box: str = super()._html_repr()
+        if not hasattr(self, self._fitted_name):
+            return box
+        parts = [f"<div>{box}</div>", f'<div style="overflow-x: auto">{self._picture()._repr_svg_()}</div>']
+        # A picture that is wider than what is left stands below the box.
+        style = "display: flex; flex-wrap: wrap; gap: 1em; align-items: flex-start"
+        return f'<div style="{style}">{"".join(parts)}</div>'
+
+    def _picture(self) -> Any:
+        """Draw the fitted tree, with the training samples where they are known."""
+        return self.result_.plot() if hasattr(self, "result_") else self.plot()
 
     # ------------------------------------------------------------------ what the tree is, and does with samples
 

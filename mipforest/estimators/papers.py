@@ -391,6 +391,9 @@ class RiskScoreClassifier(PaperEstimator, TreeClassifier):
         X_raw = self._features(X)
         return self.card_.totals(X_raw)
 
+    def _picture(self) -> Any:
+        return self.plot()
+
     # A card has no nodes.
     decision_path = get_depth = get_n_leaves = None  # type: ignore[assignment]
 

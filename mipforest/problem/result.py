@@ -173,7 +173,8 @@ class Result:
         """
         if self.tree is None:
             raise ValueError(f"there is no tree to draw: the solve ended with the status {self.status}")
-        return self.tree.plot(self.problem.data.X_raw, self.problem.data.labels, max_terms=max_terms)
+        data = self.problem.data
+        return self.tree.plot(data.X_raw, data.labels, max_terms=max_terms, training=True)
 
     def plot_progress(self) -> Picture:
         """Draw incumbent and bound over the seconds of the solve; where neither is known it says so."""

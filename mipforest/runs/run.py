@@ -50,6 +50,7 @@ from mipforest.trees import (
     from_dict,
     leaf_shares,
     node_statistics,
+    shown_tree,
     to_dict,
     to_text,
 )
@@ -431,7 +432,8 @@ class SavedTree(Saved):
 
     def text(self, max_terms: int) -> str:
         """Write the tree, with the training samples at each node."""
-        return to_text(self.tree, self.statistics, max_terms=max_terms)
+        root = shown_tree(self.tree, self.statistics)
+        return to_text(self.tree, self.statistics, max_terms=max_terms, root=root)
 
     def predict_proba(self, frame: Any, *, unseen: Unseen = "error") -> FloatArray:
         """Predict (n, K) probabilities of the classes for the rows of a table.

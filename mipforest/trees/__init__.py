@@ -30,7 +30,7 @@ from mipforest.trees.node_statistics import (
     node_statistics,
 )
 from mipforest.trees.randomized import Curve, FunctionalTree, RandomizedTree
-from mipforest.trees.reachable import leaf_regions
+from mipforest.trees.reachable import leaf_regions, shown_tree
 from mipforest.trees.sides import midpoint
 from mipforest.trees.text import to_text
 from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
@@ -89,6 +89,7 @@ __all__ = [
     "save",
     "save_figure",
     "save_plot",
+    "shown_tree",
     "to_dict",
     "to_dot",
     "to_python",

@@ -238,7 +238,13 @@ def _names(content: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def to_dot(tree: Tree, statistics: NodeStatistics | None = None, *, max_terms: int = 6) -> str:
+def to_dot(
+    tree: Tree,
+    statistics: NodeStatistics | None = None,
+    *,
+    max_terms: int = 6,
+    root: ReachableNode | None = None,
+) -> str:
     """Write a tree in the language of Graphviz; ``dot -Tpdf`` draws it.
 
     Parameters
@@ -249,6 +255,8 @@ def to_dot(tree: Tree, statistics: NodeStatistics | None = None, *, max_terms: i
         Samples per node, from :func:`~mipforest.trees.node_statistics.node_statistics`, to stand at each node.
     max_terms
         Most terms of a split or a linear leaf to show.
+    root
+        The part to write, from :func:`~mipforest.trees.reachable.shown_tree`; all that a sample can reach unless given.
     """
     lines = ['  node [shape=box, fontname="sans-serif"];', '  edge [fontname="sans-serif"];']
 
@@ -267,7 +275,7 @@ def to_dot(tree: Tree, statistics: NodeStatistics | None = None, *, max_terms: i
             lines.append(f'  n{t} -> n{child.number} [label="{answer}"];')
             write(child)
 
-    write(reachable_tree(tree))
+    write(reachable_tree(tree) if root is None else root)
     return "\n".join(["digraph tree {", *lines, "}", ""])
 
 

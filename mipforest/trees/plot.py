@@ -30,7 +30,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.atomic import atomic_write
 from mipforest.trees.node_statistics import NodeStatistics, node_statistics
 from mipforest.trees.randomized import RandomizedTree
-from mipforest.trees.reachable import ReachableNode, reachable_tree
+from mipforest.trees.reachable import ReachableNode, reachable_tree, shown_tree
 from mipforest.trees.text import (
     describe_linear_leaf,
     describe_split,
@@ -440,7 +440,13 @@ LEGEND_HEIGHT = 0.2
 
 
 def plot_tree(
-    tree: Tree, X: Any = None, y: npt.ArrayLike | None = None, ax: Axes | None = None, *, max_terms: int = 3
+    tree: Tree,
+    X: Any = None,
+    y: npt.ArrayLike | None = None,
+    ax: Axes | None = None,
+    *,
+    max_terms: int = 3,
+    training: NodeStatistics | bool = False,
 ) -> Figure:
     """Draw a tree.
 
@@ -467,6 +473,9 @@ def plot_tree(
         Axes to draw into, shrunk to fit them; ``None`` makes a figure large enough to read.
     max_terms
         Most terms of an oblique split or a linear leaf to show; the rest is counted.
+    training
+        Training samples by node, or ``True`` where ``X`` are these: splits that send all of them, and of ``X``, to one
+        side are left out.
 
     Returns
     -------
@@ -481,7 +490,8 @@ def plot_tree(
     if y is not None and X is None:
         raise ValueError("y without X: targets are counted where their samples go; give X too")
     statistics = None if X is None else node_statistics(tree, X, y)
-    root = reachable_tree(tree)
+    known = [training] if isinstance(training, NodeStatistics) else []
+    root = shown_tree(tree, *known, statistics) if training else reachable_tree(tree)
     boxes = {node.number: node_box(tree, node, statistics, max_terms) for node in _walk(root)}
     layout = place(root, {number: (box.width, box.height) for number, box in boxes.items()})
     legend = _legend_width(tree) if tree.is_classifier else 0.0
@@ -502,6 +512,7 @@ def save_plot(
     y: npt.ArrayLike | None = None,
     *,
     max_terms: int = 3,
+    training: NodeStatistics | bool = False,
 ) -> None:
     """Draw a tree (see :func:`plot_tree`) into a ``.svg``, ``.png`` or ``.pdf`` file, whole or not at all.
 
@@ -514,7 +525,7 @@ def save_plot(
     OSError
         If the file cannot be written.
     """
-    save_figure(plot_tree(tree, X, y, max_terms=max_terms), path)
+    save_figure(plot_tree(tree, X, y, max_terms=max_terms, training=training), path)
 
 
 def _walk(node: ReachableNode) -> Iterator[ReachableNode]:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.trees.node_statistics import NodeStatistics
+from mipforest.trees.randomized import RandomizedTree
 from mipforest.trees.tree import Tree
 
 
@@ -24,7 +26,7 @@ class ReachableNode:
     number
         Number of the node in the tree.
     passed
-        Numbers of the trivial nodes just above it, top-down: they send every sample on towards it.
+        Numbers of the nodes just above it that are left out, top-down: they send every sample on towards it.
     left, right
         Its children; ``None`` at a leaf.
     """
@@ -66,6 +68,38 @@ def reachable_tree(tree: Tree, node: int = 0) -> ReachableNode:
         return ReachableNode(node, tuple(passed))
     left, right = (reachable_tree(tree, child) for child in (topology.left(node), topology.right(node)))
     return ReachableNode(node, tuple(passed), left, right)
+
+
+def shown_tree(tree: Tree, *counts: NodeStatistics | None) -> ReachableNode:
+    """Return the part of a tree that a text or picture shows: no trivial nodes, and no leaves without samples.
+
+    A split is left out where one of its sides has no sample by any of the counts: the side that has them stands in its
+    place. What predicts, such as generated code, keeps these splits, because other samples may go there.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    counts
+        Samples by node: those that the tree was fitted on, and others that are shown. Without any, and of a randomised
+        tree, whose samples reach every leaf, this is :func:`reachable_tree`.
+    """
+    known = [count.samples for count in counts if count is not None]
+    if not known or isinstance(tree, RandomizedTree):
+        return reachable_tree(tree)
+    return _with_samples(reachable_tree(tree), np.sum(known, axis=0))
+
+
+def _with_samples(node: ReachableNode, samples: IntArray) -> ReachableNode:
+    passed = node.passed
+    while node.left is not None and node.right is not None:
+        there = [child for child in (node.left, node.right) if samples[child.number]]
+        if len(there) != 1:
+            left, right = _with_samples(node.left, samples), _with_samples(node.right, samples)
+            return ReachableNode(node.number, passed, left, right)
+        passed = (*passed, node.number, *there[0].passed)
+        node = there[0]
+    return ReachableNode(node.number, passed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,11 +13,17 @@ from mipforest.trees.reachable import ReachableNode, reachable_tree
 from mipforest.trees.tree import Tree
 
 
-def to_text(tree: Tree, counts: NodeStatistics | None = None, *, max_terms: int = 6) -> str:
+def to_text(
+    tree: Tree,
+    counts: NodeStatistics | None = None,
+    *,
+    max_terms: int = 6,
+    root: ReachableNode | None = None,
+) -> str:
     """Write a tree as text, one line per node, splits and linear leaves in original units.
 
-    ``yes`` is the right branch (score >= 0), ``no`` the left one. A trivial node (no weight) is shown as
-    passing all samples to one side; the branch that no sample can enter is left out. Numbers have four
+    ``yes`` is the right branch (score >= 0), ``no`` the left one. Trivial nodes (no weight) and the branches that no
+    sample can enter are left out. Numbers have four
     significant digits, so read routes off :meth:`Tree.apply`, not off the text. Below a split of several
     features stands how much each of them moves its score over the samples that pass it, if known (see
     :func:`~mipforest.trees.node_statistics.feature_influence`).
@@ -31,6 +37,9 @@ def to_text(tree: Tree, counts: NodeStatistics | None = None, *, max_terms: int 
     max_terms
         Most terms of an oblique split, its influences or a linear leaf to show; the rest is counted,
         ``+ 12 more``.
+    root
+        The part to write, from :func:`~mipforest.trees.reachable.shown_tree`: a last line names the splits that it
+        leaves out. ``None`` for all that a sample can reach.
 
     Examples
     --------
@@ -41,8 +50,18 @@ def to_text(tree: Tree, counts: NodeStatistics | None = None, *, max_terms: int 
       yes: n2: high
     """
     lines: list[str] = []
-    _write(tree, reachable_tree(tree), "", "", counts, max_terms, lines)
+    root = reachable_tree(tree) if root is None else root
+    _write(tree, root, "", "", counts, max_terms, lines)
+    hidden = [f"n{t}" for t in splits_left_out(tree, root)]
+    if hidden:
+        lines.append(f"not shown: {', '.join(hidden)}, where all samples go one way")
     return "\n".join(lines)
+
+
+def splits_left_out(tree: Tree, root: ReachableNode) -> list[int]:
+    """Return the numbers of the splits that are left out above the nodes that are shown."""
+    below = [t for child in root.children for t in splits_left_out(tree, child)]
+    return sorted([t for t in root.passed if not tree.is_trivial(t)] + below)
 
 
 def path_to_text(tree: Tree, x: FloatArray, *, max_terms: int = 6) -> str:
@@ -85,10 +104,6 @@ def _write(
     max_terms: int,
     lines: list[str],
 ) -> None:
-    for t in node.passed:
-        side = "right" if tree.b[t] >= 0 else "left"
-        lines.append(f"{indent}{answer}n{t}: no split, all go {side}{samples_text(tree, t, counts)}")
-        indent, answer = indent + "  ", "all: "
     content = (
         str(describe_split(tree, node.number, max_terms=max_terms))
         if node.children

@@ -133,8 +133,10 @@ class Predictor(ABC):
         """Return everything as JSON takes it."""
 
     @abstractmethod
-    def plot(self, X: Any = None, y: npt.ArrayLike | None = None, *, max_terms: int = 3) -> Picture:
-        """Draw it, with samples counted if some are given."""
+    def plot(
+        self, X: Any = None, y: npt.ArrayLike | None = None, *, max_terms: int = 3, training: bool = False
+    ) -> Picture:
+        """Draw it, with samples counted if some are given; of training samples, without leaves that have none."""
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>{self.plot()._repr_svg_()}"
@@ -259,11 +261,17 @@ class Tree(Predictor):
             kind += ", logistic"
         return f"Tree(depth={self.depth}, {self.n_features} features, {kind}, {self.n_splits} splits)"
 
-    def plot(self, X: Any = None, y: npt.ArrayLike | None = None, *, max_terms: int = 3) -> Picture:
-        """Draw the tree, with the samples at each node if some are given; see :func:`~mipforest.trees.plot_tree`."""
+    def plot(
+        self, X: Any = None, y: npt.ArrayLike | None = None, *, max_terms: int = 3, training: bool = False
+    ) -> Picture:
+        """Draw the tree, with the samples at each node if some are given; see :func:`~mipforest.trees.plot_tree`.
+
+        ``training`` says that these are the training samples: leaves without any are left out.
+        """
         from mipforest.trees import plot_tree  # loads matplotlib
 
-        return cast("Picture", plot_tree(self, X, y, max_terms=max_terms))  # without axes it makes its own
+        # Without axes it makes its own figure.
+        return cast("Picture", plot_tree(self, X, y, max_terms=max_terms, training=training))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON takes it; :func:`mipforest.trees.from_dict` reads it."""

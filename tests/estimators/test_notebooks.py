@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.tree import DecisionTreeClassifier
 
-from mipforest.estimators import ORTRegressor
+from mipforest.estimators import ORTRegressor, RiskScoreClassifier
 from mipforest.trees import Tree, feature_importances
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "examples").glob("*.ipynb"))
@@ -80,6 +81,20 @@ def test_a_result_without_a_tree_says_so(notebook):
         result.plot()
     unknown = replace(result, solution=replace(result.solution, bound=-np.inf, events=()))
     assert "no tree and no bound" in unknown.plot_progress()._repr_svg_()
+
+
+def test_a_fitted_estimator_shows_its_tree_beside_its_box(notebook):
+    names, _ = notebook
+    fitted = names["flowers"]
+    for estimator, counted in ((fitted, True), (pickle.loads(pickle.dumps(fitted)), False)):
+        page = estimator._repr_mimebundle_()["text/html"]
+        assert page.count("<svg") == 1
+        assert page.index("sk-estimator") < page.index("<svg") < page.rindex("petal length")
+        assert ("50 samples" in page) == counted
+    assert "<svg" not in clone(fitted)._repr_mimebundle_()["text/html"]
+    assert fitted.plot(names["X"], names["y"])._repr_svg_().startswith("<svg")
+    card = RiskScoreClassifier(rules=1).fit(names["X"], names["y"] == 0)
+    assert card._repr_mimebundle_()["text/html"].count("<svg") == 1
 
 
 def test_the_start_alone_is_no_fit_that_failed_to_converge():

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tree_strategies import random_tree, trees
 
-from mipforest.trees import Tree, node_statistics, to_text
-from mipforest.trees.reachable import reachable_tree
+from mipforest.trees import Tree, node_statistics, to_dot, to_text
+from mipforest.trees.reachable import reachable_tree, shown_tree
 from mipforest.trees.text import describe_split, format_number, leaf_text, path_to_text
 
 YES_NO = ("no", "yes")
@@ -67,18 +67,35 @@ def test_trivial_nodes_pass_all_on_and_dead_branches_are_left_out():
     tree = Tree(3, w, [0, 1, -1, 9, 0, -1, 9], [0, 0, 0, 1, 1, 0, 0, 0], classes=YES_NO, features=("age",))
     assert to_text(tree).splitlines() == [
         "n0: age >= 0",
-        "  no:  n1: no split, all go right",
-        "    all: n4: age >= 0",
-        "      no:  n9: no",
-        "      yes: n10: yes",
-        "  yes: n2: no split, all go left",
-        "    all: n5: no split, all go left",
-        "      all: n11: yes",
+        "  no:  n4: age >= 0",
+        "    no:  n9: no",
+        "    yes: n10: yes",
+        "  yes: n11: yes",
     ]
-    assert to_text(Tree(1, [[0.0]], [1.0], [0, 1], classes=YES_NO)).splitlines() == [
-        "n0: no split, all go right",
-        "  all: n2: yes",
+    assert to_text(Tree(1, [[0.0]], [1.0], [0, 1], classes=YES_NO)) == "n2: yes"
+
+
+def test_splits_without_samples_on_one_side_are_not_shown():
+    w, b = np.ones((7, 1)), [0, -9, -5, 1, 9, 1, 1]
+    tree = Tree(3, w, b, [0, 1] * 4, classes=YES_NO, features=("age",))
+    fitted = node_statistics(tree, [[-1.0], [-2.0], [1.0], [7.0]])
+    root = shown_tree(tree, fitted)
+    assert to_text(tree, root=root).splitlines() == [
+        "n0: age >= 0",
+        "  no:  n3: age >= -1",
+        "    no:  n7: no",
+        "    yes: n8: yes",
+        "  yes: n2: age >= 5",
+        "    no:  n12: yes",
+        "    yes: n14: yes",
+        "not shown: n1, n5, n6, where all samples go one way",
     ]
+    assert to_dot(tree, root=root).count("->") == 6
+    # Samples that are shown, too, bring back the branches that they reach.
+    few = node_statistics(tree, [[-1.0], [-2.0]])
+    assert shown_tree(tree, few).number == 3
+    assert shown_tree(tree, few, node_statistics(tree, [[7.0]])).number == 0
+    assert shown_tree(tree, None) == reachable_tree(tree)
 
 
 @settings(deadline=None, max_examples=25)
