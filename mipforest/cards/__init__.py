@@ -289,6 +289,18 @@ class ScoreCard(Predictor):
         """Return the (n, 2) probabilities of the classes; the second one is the risk."""
         return class_probabilities(self.scores(X))
 
+    def explanations(self, X: Any) -> list[str]:
+        """Return, for each sample, the rules that hold with their points, the total, and the risk, on one line."""
+        samples = as_samples(X, self.features, self.p)
+        held = [rule.holds(samples) for rule in self.rules]
+        totals, found = self.totals(samples), []
+        for row, (total, risk) in enumerate(zip(totals.tolist(), self.risk_of(totals).tolist(), strict=True)):
+            parts = [
+                f"{self.rule_text(k)} ({rule.points:+d})" for k, rule in enumerate(self.rules) if held[k][row]
+            ]
+            found.append(f"{', '.join(parts) or 'no rule holds'}: total {total}, risk {percent(risk)}")
+        return found
+
     # ------------------------------------------------------------------ pictures and files
 
     def plot(

@@ -25,6 +25,9 @@ PROBABILITY = "probability_"
 #: Beginning of the names of the columns of outcomes that a prescriptive tree estimates; the treatment follows.
 OUTCOME = "outcome_"
 
+#: Name of the column of explanations.
+EXPLANATION = "explanation"
+
 #: Measures that are printed in per cent.
 _SHARES = ("accuracy", "balanced_accuracy", "sensitivity", "specificity", "followed")
 
@@ -51,6 +54,14 @@ def predict(
             "--proba",
             help="Give the probabilities of the classes: those of a logistic tree's model, or the shares of the "
             "classes among the training samples in the leaf.",
+        ),
+    ] = False,
+    explain: Annotated[
+        bool,
+        Option(
+            "--explain",
+            help="Say why each row is predicted as it is, in a column 'explanation': its path through the tree, or the "
+            "rules of a card that hold, with their points.",
         ),
     ] = False,
     weight: Annotated[
@@ -97,6 +108,8 @@ def predict(
     sensitivity (the share of the second class that is right) and specificity (that of the first). For values: R2, MSE
     and MAE. For probabilities: Brier score and log loss.
 
+    With --explain there is a column 'explanation', and 'explanations' in --json.
+
     A prescriptive tree predicts the treatment, and the outcome under each; --json has 'outcomes' by treatment.
     """
     from mipforest.data.loading import PLAIN, TextFormat, read_file
@@ -129,19 +142,22 @@ def predict(
             _probabilities(saved, frame, unseen) if proba or saved.fitted.gives_probabilities else {}
         )
         outcomes = _outcomes(saved, frame, unseen) if saved.fitted.prescribes else {}
+        explanations = _explanations(saved, frame, unseen) if explain else []
         quality = _quality(saved, frame, unseen, weight)
     except DataError as error:
         raise error.located(str(table)) from error
-    more = {PROBABILITY + name: values for name, values in probabilities.items()}
+    more: dict[str, list[Any]] = {PROBABILITY + name: values for name, values in probabilities.items()}
     more |= {OUTCOME + name: values for name, values in outcomes.items()}
+    more |= {EXPLANATION: explanations} if explain else {}
     added = [] if output is None else _write(given, predicted, more, output, spreadsheet=spreadsheet)
     if as_json:
         content: dict[str, Any] = {"n": len(predicted), "predictions": predicted}
         content |= {"probabilities": probabilities} if probabilities else {}
         content |= {"outcomes": outcomes} if outcomes else {}
+        content |= {"explanations": explanations} if explain else {}
         print_json(content | quality)
         return
-    if output is None and (proba or outcomes):
+    if output is None and (proba or outcomes or explain):
         printed = _with_columns(frame.iloc[:, :0], predicted, more)[0]
         printed = for_spreadsheets(printed) if spreadsheet else printed
         print_text(printed.to_csv(index=False).rstrip("\n"))
@@ -179,6 +195,16 @@ def _probabilities(saved: Saved, frame: Any, unseen: o.Unseen) -> dict[str, list
         raise CommandError("--proba: a regression tree predicts values, no classes; leave it out")
     by_class = saved.predict_proba(frame, unseen=unseen.value).T.tolist()
     return dict(zip(saved.fitted.classes, by_class, strict=True))
+
+
+def _explanations(saved: Saved, frame: Any, unseen: o.Unseen) -> list[str]:
+    """Return why each row is predicted as it is."""
+    try:
+        return saved.fitted.explanations(saved.encoding.encode(frame, unseen=unseen.value))
+    except DataError:
+        raise
+    except ValueError as error:
+        raise CommandError(f"--explain: {error}") from error
 
 
 def _outcomes(saved: Saved, frame: Any, unseen: o.Unseen) -> dict[str, list[float]]:
@@ -253,7 +279,7 @@ def for_spreadsheets(frame: Any) -> Any:
 def _write(
     frame: Any,
     predicted: list[str] | list[float],
-    more: dict[str, list[float]],
+    more: dict[str, list[Any]],
     output: Path,
     *,
     spreadsheet: bool,
@@ -269,7 +295,7 @@ def _write(
 
 
 def _with_columns(
-    frame: Any, predicted: list[str] | list[float], more: dict[str, list[float]]
+    frame: Any, predicted: list[str] | list[float], more: dict[str, list[Any]]
 ) -> tuple[Any, list[str]]:
     """Add predictions and other columns to a table; give it and the names of the columns."""
     columns = [(PREDICTION, predicted), *more.items()]

@@ -135,8 +135,9 @@ def ensemble_for(
         )
     if ensemble.depth > depth and not deeper:
         raise EnsembleError(
-            f"the ensemble has trees of depth {ensemble.depth}, deeper than the tree (depth {depth}); ask for "
-            f"--depth {ensemble.depth} or more, or fit the ensemble with max_depth={depth}"
+            f"the ensemble has trees of depth {ensemble.depth}, deeper than the tree (depth {depth})",
+            hint=f"give depth={ensemble.depth} or more, or fit the ensemble with max_depth={depth}",
+            option=f"give --depth {ensemble.depth} or more, or fit the ensemble with max_depth={depth}",
         )
     return ensemble
 

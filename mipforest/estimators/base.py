@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from abc import ABC, ABCMeta, abstractmethod
@@ -24,7 +25,7 @@ from mipforest.constraints import min_weight_fraction_leaf
 from mipforest.data import Dataset
 from mipforest.data.encoding import Column, Encoding, Scaling, Unseen
 from mipforest.data.table import checked_weights, refuse_doubtful_text, refuse_rounding, with_text_names
-from mipforest.errors import NotAllowed, NoTreeFound
+from mipforest.errors import DataError, NotAllowed, NoTreeFound, did_you_mean
 from mipforest.formatting import percent
 from mipforest.interruption import Interruption, interruptible
 from mipforest.problem.formulation import Formulation
@@ -35,7 +36,7 @@ from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, searching
 from mipforest.settings import DEFAULT_GAP, SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Event, Progress, Status, relative_gap
-from mipforest.trees import Tree, feature_importances, node_statistics, shown_tree, to_text
+from mipforest.trees import Predictor, Tree, feature_importances, node_statistics, shown_tree, to_text
 from mipforest.trees.reachable import reachable_tree
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def learn_features(estimator: Any, X: Any, sample_weight: Any = None) -> tuple[E
                 f"{LEAST_SAMPLES} samples (rows)"
             )
         frame = with_text_names(X)
-        refuse_doubtful_text(frame)
+        _refuse_doubtful_text(frame)
     else:
         matrix = validate(estimator, X, reset=True, dtype=np.float64, ensure_min_samples=LEAST_SAMPLES)
         refuse_rounding(X, matrix, "X")
@@ -97,6 +98,17 @@ def learn_features(estimator: Any, X: Any, sample_weight: Any = None) -> tuple[E
             filled = np.asarray(sample_weight) > 0
     encoding = Encoding.fit(frame, fill_from=filled)
     return encoding, encoding.encode(frame)
+
+
+def _refuse_doubtful_text(frame: pd.DataFrame) -> None:
+    """Refuse columns as :func:`~mipforest.data.table.refuse_doubtful_text`, and say what to do with X."""
+    try:
+        refuse_doubtful_text(frame)
+    except DataError as error:
+        way = "correct the values, or leave the column out: X.drop(columns=...)"
+        if "astype" in error.hint:
+            way = "correct the value, leave the column out (X.drop(columns=...)), or make it a category (astype)"
+        raise DataError(error.message, hint=way) from error
 
 
 def read_features(estimator: Any, encoding: Encoding, X: Any, unseen: Unseen = "error") -> FloatArray:
@@ -324,8 +336,57 @@ class NotTaken:
 NOT_PICKLED = ("result_", "solution_")
 
 
+#: What parameters of scikit-learn's trees are here; ``None`` where there is nothing of the kind.
+SCIKIT_NAMES = {
+    "max_depth": "depth",
+    "min_samples_leaf": "N_min",
+    "ccp_alpha": "alpha",
+    "min_impurity_decrease": "alpha",
+    "max_features": "B",
+    "n_jobs": "threads",
+    "max_leaf_nodes": None,
+    "min_samples_split": None,
+    "criterion": None,
+    "splitter": None,
+    "monotonic_cst": None,
+}
+
+
+def no_parameter(estimator: type, name: str) -> str:
+    """Say that an estimator has no parameter of a name, and which one may be meant."""
+    known = [known for known in inspect.signature(estimator.__init__).parameters if known != "self"]  # type: ignore[misc]
+    says = f"{estimator.__name__} has no parameter {name!r}"
+    if name not in SCIKIT_NAMES:
+        return f"{says}{did_you_mean(name, known)}; it has {', '.join(known)}"
+    ours = SCIKIT_NAMES[name]
+    # Where leaves have no least size, alpha is the cost of a feature, not of a split.
+    if ours in known and not (ours == "alpha" and "N_min" not in known):
+        return f"{says}: what scikit-learn's trees call {name} is {ours} here"
+    if ours is not None and "parameters" in known:
+        return f"{says}: what scikit-learn's trees call {name} is {ours} of a model here, parameters={{{ours!r}: ...}}"
+    return f"{says}, and nothing that does what {name} does in scikit-learn's trees; leave it out"
+
+
+class EstimatorType(ABCMeta):
+    """The type of estimators: refuses parameters that there are not with those that there are."""
+
+    def __call__(cls, *args: Any, **settings: Any) -> Any:
+        """Make an estimator; a TypeError names what is meant by an unknown parameter."""
+        known = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
+        for name in settings:
+            if name not in known:
+                raise TypeError(no_parameter(cls, name))
+        return super().__call__(*args, **settings)
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The parameters of ``__init__``, which tools would look for in ``__call__``."""
+        whole = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
+
+
 @dataclass(eq=False, repr=False)
-class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # scikit-learn has no types
+class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # type: ignore[misc] # scikit-learn has no types
     """An optimal tree behind scikit-learn's interface.
 
     Parameters
@@ -432,6 +493,20 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
 
     #: Attribute that a fit makes, whatever it finds.
     _fitted_name: ClassVar[str] = "tree_"
+
+    def set_params(self, **params: Any) -> TreeEstimator:
+        """Set parameters of the estimator.
+
+        Raises
+        ------
+        ValueError
+            If there is no parameter of a name; it says which one may be meant.
+        """
+        for name in params:
+            if "__" not in name and name not in self._get_param_names():
+                raise ValueError(no_parameter(type(self), name))
+        super().set_params(**params)
+        return self
 
     # ------------------------------------------------------------------ what a subclass says
 
@@ -686,6 +761,21 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=ABCMeta):  # type: ig
         """Return an (n, n_nodes) sparse matrix: 1 where a sample passes a node, the root and its leaf included."""
         X_raw = self._features(X)
         return sparse.csr_matrix(self.tree_.decision_path(X_raw), dtype="int64")
+
+    def explain(self, X: Any) -> list[str]:
+        """Return, for each of n samples, its path in words: ``"age >= 52.5 (60): sick"``.
+
+        The conditions that hold, with the value of the sample, then what the leaf predicts. Of a score card, the rules
+        that hold with their points, then total and risk.
+
+        Raises
+        ------
+        ValueError
+            If the tree is a randomised classifier: its samples have no path.
+        """
+        X_raw = self._features(X)
+        fitted: Predictor = getattr(self, self._fitted_name)
+        return fitted.explanations(X_raw)
 
     # ------------------------------------------------------------------ the tree elsewhere
 

@@ -116,6 +116,12 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
         found: FloatArray = self._leaf_frequencies[self.tree_.apply(X_raw) - self.tree_.topology.n_branches]
         return found
 
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return (n, K) natural logarithms of :meth:`predict_proba`; minus infinity where a probability is 0."""
+        with np.errstate(divide="ignore"):
+            found: FloatArray = np.log(self.predict_proba(X))
+        return found
+
     def _numbers(self, y: Any) -> IntArray:
         labels = column_or_1d(y)
         known = np.isin(labels, self.classes_)
@@ -425,6 +431,8 @@ class TunedTree(FormulationEstimator):
         self.tuning_ = tuning
         self.alpha_, self.depth_ = tuning.alpha, tuning.depth
         self.cv_results_ = tuning.table.to_dict("list")
+        curve = tuning.curves[tuning.chosen]
+        self.pruning_path_ = np.column_stack([curve.alpha, curve.loss])
         return tuning.result
 
     def __getstate__(self) -> dict[str, Any]:
@@ -492,6 +500,9 @@ class OptimalTreeClassifierCV(TunedTree, OptimalTreeClassifier):
         Chosen depth, and cost of a split relative to the error of the best single leaf.
     cv_results_
         Table with a row per depth, as a dictionary of columns; see :class:`~mipforest.tuning.run.BatchTuning`.
+    pruning_path_
+        (s, 2) array at ``depth_``: the costs of a split at which prunings change, ascending from 0, and the mean loss
+        of the held-out samples from there on.
     tuning_
         The :class:`~mipforest.tuning.run.BatchTuning` itself, with its curves; left out of pickles.
     status_, bound_, gap_

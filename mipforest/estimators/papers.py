@@ -47,6 +47,9 @@ _ORT = {
 class PaperEstimator(TreeEstimator):
     """An estimator whose formulation's hyperparameters are its own, by the same names."""
 
+    #: Names of the formulations that it may build.
+    _formulations: ClassVar[tuple[str, ...]] = ()
+
     @abstractmethod
     def _formulation_name(self) -> str:
         """Return the name of the formulation in the registry."""
@@ -85,6 +88,8 @@ class OCTClassifier(PaperEstimator, TreeClassifier):
     ('optimal', 1)
     """
 
+    _formulations = ("oct",)
+
     alpha: float = 0.0
     N_min: int = 1
     costs: Any = None
@@ -111,6 +116,8 @@ class OCTHClassifier(PaperEstimator, TreeClassifier):
     depth, and all others
         As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
     """
+
+    _formulations = ("oct-h",)
 
     alpha: float = 0.0
     N_min: int = 1
@@ -147,6 +154,8 @@ class MargotClassifier(PaperEstimator, TreeClassifier):
     depth, and all others
         As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
     """
+
+    _formulations = tuple(_MARGOT.values())
 
     C: PerNode = 1.0
     feature_selection: str | None = None
@@ -188,6 +197,8 @@ class OLCTClassifier(PaperEstimator, TreeClassifier):
     depth, and all others
         As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
     """
+
+    _formulations = ("olct", "budgeted-olct")
 
     C: PerNode = 1.0
     B: PerNode | None = None
@@ -233,6 +244,8 @@ class MIRETClassifier(PaperEstimator, TreeClassifier):
         As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
     """
 
+    _formulations = ("miret",)
+
     ensemble: Any = "random-forest:trees=100"
     alpha: float = 0.2
     gamma: PerNode = 0.0
@@ -272,6 +285,8 @@ class ORTRegressor(PaperEstimator, TreeRegressor):
     depth, and all others
         As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
     """
+
+    _formulations = tuple(_ORT.values())
 
     splits: str = "univariate"
     leaves: str = "constant"
@@ -342,6 +357,8 @@ class RiskScoreClassifier(PaperEstimator, TreeClassifier):
     >>> card.status_, card.n_features_used_
     ('optimal', 1)
     """
+
+    _formulations = ("ors", "ogrs")
 
     _fitted_name: ClassVar[str] = "card_"
 
@@ -505,6 +522,8 @@ class RandomizedTreeClassifier(RandomizedEstimator, TreeClassifier):
     ('best_found', 4, True)
     """
 
+    _formulations = ("orct", "s-orct")
+
     costs: Any = None
     coverage: bool = True
     rates: float | Mapping[str, float] | None = None
@@ -539,6 +558,8 @@ class RandomizedTreeRegressor(RandomizedEstimator, TreeRegressor):
         attributes.
     """
 
+    _formulations = ("s-orrt",)
+
     n_starts: int = 5
     y_scale: str = "standard"
     ridge: float = 1e-3
@@ -550,7 +571,7 @@ class RandomizedTreeRegressor(RandomizedEstimator, TreeRegressor):
     def _formulation_name(self) -> str:
         return "s-orrt"
 
-    def explain(self, X: Any) -> FloatArray:
+    def explain(self, X: Any) -> FloatArray:  # type: ignore[override] # samples have no path
         """Return the (n, p') derivatives of the prediction in the scaled features, at each sample.
 
         A local explanation; see :meth:`RandomizedTree.derivatives <mipforest.trees.RandomizedTree.derivatives>`.
@@ -586,6 +607,8 @@ class FunctionalTreeRegressor(RandomizedTreeRegressor):
     length_sparsity_
         Share of the domain that lies in no interval.
     """
+
+    _formulations = ("s-orrt-fd",)
 
     ridge: float = 1e-6
     intervals: int = 1
@@ -672,6 +695,8 @@ class OptimalPrescriptiveTree(PaperEstimator):
     >>> tree.predict([[22], [72]]).tolist(), tree.predict_outcomes([[22]]).tolist()
     (['drug', 'rest'], [[3.5, 8.5]])
     """
+
+    _formulations = tuple(_OPT.values())
 
     splits: str = "univariate"
     estimates: str = "constant"

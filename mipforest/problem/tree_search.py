@@ -325,10 +325,15 @@ class TreeSearch(ABC):
             Saying why, and who takes it.
         """
         if reason := self.objection(problem):
-            way = "use a matrix solver, such as --solver highs"
+            ways = [
+                "use a matrix solver, such as solver='highs'",
+                "use a matrix solver, such as --solver highs",
+            ]
             if not problem.formulation.has_rows:
-                way = "build it anew, and state what you want by its parameters: it has no rows"
-            raise Unsupported(f"{self.name} does not take this problem: {reason}; {way}")
+                ways = ["build it anew, and state what you want by its parameters: it has no rows"] * 2
+            raise Unsupported(
+                f"{self.name} does not take this problem: {reason}", hint=ways[0], option=ways[1]
+            )
 
 
 def check_settings(solver: Solver | TreeSearch | Auto, settings: SolveSettings) -> None:

@@ -32,7 +32,7 @@ from mipforest.trees.node_statistics import (
 from mipforest.trees.randomized import Curve, FunctionalTree, RandomizedTree
 from mipforest.trees.reachable import leaf_regions, shown_tree
 from mipforest.trees.sides import midpoint
-from mipforest.trees.text import to_text
+from mipforest.trees.text import explanations, to_text
 from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
 from mipforest.trees.tree import FeaturesUsed, Predictor, Tree
 
@@ -73,6 +73,7 @@ __all__ = [
     "calibration_measures",
     "class_measures",
     "diagnostic_measures",
+    "explanations",
     "feature_importances",
     "feature_influence",
     "from_dict",

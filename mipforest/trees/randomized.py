@@ -137,6 +137,12 @@ class RandomizedTree(Tree):
         found: FloatArray = self.leaf_probabilities(X) @ self.leaf_proba
         return found
 
+    def explanations(self, X: Any) -> list[str]:  # noqa: ARG002
+        """Refuse with a ValueError: a sample has no path, it reaches every leaf with some probability."""
+        raise ValueError(
+            f"{self!r} has no path of a sample, which reaches every leaf with some probability; see leaf_probabilities"
+        )
+
     def importances(self, kind: str = "sum") -> FloatArray:
         """Return the (p,) importance of each feature by its coefficients ``a`` at the branch nodes.
 

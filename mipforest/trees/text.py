@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, log10
 
 import numpy as np
@@ -95,6 +95,46 @@ def path_to_text(tree: Tree, x: FloatArray, *, max_terms: int = 6) -> str:
     return "\n".join(lines)
 
 
+def explanations(tree: Tree, X: FloatArray, *, max_terms: int = 6) -> list[str]:
+    """Write the path of each sample on one line: the conditions that hold, then the prediction of the leaf.
+
+    Behind the condition of a split of one feature stands the value of the sample. Nodes without a split are left out.
+
+    Parameters
+    ----------
+    tree
+        A tree whose samples reach one leaf each; of a randomised one, the path along the likelier sides.
+    X
+        (n, p) samples, in original units.
+    max_terms
+        As for :func:`to_text`.
+
+    Examples
+    --------
+    >>> tree = Tree(1, [[1.0]], [-52.5], [0, 1], classes=("low", "high"), features=("age",))
+    >>> explanations(tree, np.array([[60.0], [31.0]]))
+    ['age >= 52.5 (60): high', 'age < 52.5 (31): low']
+    """
+    X = np.asarray(X, dtype=np.float64)
+    splits = {
+        t: describe_split(tree, t, max_terms=max_terms) for t in np.flatnonzero(tree.w.any(axis=1)).tolist()
+    }
+    leaves = {t: leaf_text(tree, t, max_terms) for t in set(tree.apply(X).tolist())}
+    passed = tree.decision_path(X)
+    found = []
+    for x, nodes in zip(X, passed, strict=True):
+        *above, leaf = np.flatnonzero(nodes).tolist()
+        conditions = []
+        for t, below in zip(above, [*above[1:], leaf], strict=True):
+            if t in splits:
+                says = splits[t] if below == tree.topology.right(t) else splits[t].negated()
+                used = np.flatnonzero(tree.w[t])
+                numeric = len(used) == 1 and not says.relation.startswith("is")
+                conditions.append(f"{says} ({format_number(float(x[used[0]]))})" if numeric else str(says))
+        found.append(f"{', '.join(conditions)}: {leaves[leaf]}" if conditions else leaves[leaf])
+    return found
+
+
 def _write(
     tree: Tree,
     node: ReachableNode,
@@ -142,6 +182,9 @@ def samples_text(tree: Tree, node: int, counts: NodeStatistics | None) -> str:
     return f"  [{samples}]"
 
 
+_OPPOSITE = {">=": "<", "<=": ">", "is": "is not", "is not": "is", "<": ">=", ">": "<="}
+
+
 @dataclass(frozen=True)
 class SplitText:
     """The condition under which a sample goes right.
@@ -154,7 +197,8 @@ class SplitText:
     n_hidden
         Number of further terms that are left out.
     relation
-        ``">="`` or ``"<="``; ``"is"`` or ``"is not"`` of a feature that tells one value of a column.
+        ``">="`` or ``"<="``, negated ``"<"`` or ``">"``; ``"is"`` or ``"is not"`` of a feature that tells one value of
+        a column.
     threshold
         Right-hand side: a number, or that value.
     """
@@ -167,6 +211,10 @@ class SplitText:
     def __str__(self) -> str:
         more = [f"+ {self.n_hidden} more"] if self.n_hidden else []
         return " ".join([*self.terms, *more, self.relation, self.threshold])
+
+    def negated(self) -> SplitText:
+        """Return the condition under which a sample goes left."""
+        return replace(self, relation=_OPPOSITE[self.relation])
 
 
 def describe_split(

@@ -129,6 +129,10 @@ class Predictor(ABC):
         return np.asarray(self.classes)[self.predict(X)]
 
     @abstractmethod
+    def explanations(self, X: Any) -> list[str]:
+        """Return, for each sample, a line that says why it is predicted as it is."""
+
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON takes it."""
 
@@ -272,6 +276,12 @@ class Tree(Predictor):
 
         # Without axes it makes its own figure.
         return cast("Picture", plot_tree(self, X, y, max_terms=max_terms, training=training))
+
+    def explanations(self, X: Any) -> list[str]:
+        """Return the path of each sample on one line; see :func:`~mipforest.trees.text.explanations`."""
+        from mipforest.trees import explanations  # which reads trees
+
+        return explanations(self, as_samples(X, self.features, self.n_features))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON takes it; :func:`mipforest.trees.from_dict` reads it."""

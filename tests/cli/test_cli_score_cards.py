@@ -65,6 +65,13 @@ def test_what_is_for_trees_is_refused(card_run, mipforest, tmp_path):
     assert "--depth is missing" in mipforest("solve", *of_tree).err
 
 
+def test_a_total_is_explained_by_its_rules(card_run, mipforest, people_csv):
+    run, _, _ = card_run
+    told = mipforest("predict", run, people_csv, "--explain", "--json").json
+    assert len(told["explanations"]) == told["n"]
+    assert all(": total " in line and "risk " in line for line in told["explanations"])
+
+
 def test_a_card_is_written_as_an_expression(card_run, mipforest, tmp_path):
     run, _, _ = card_run
     assert mipforest("plot", run, "-o", tmp_path / "card.sql").code == 0

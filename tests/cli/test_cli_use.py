@@ -199,6 +199,17 @@ def test_probabilities_are_the_shares_of_the_leaf(mipforest, finished_run, peopl
     assert "probability_yes" in (tmp_path / "out.csv").read_text().splitlines()[0]
 
 
+def test_a_prediction_is_explained_by_its_path(mipforest, finished_run, people, people_csv, tmp_path):
+    done = mipforest("predict", finished_run, people_csv, "--explain")
+    rows = list(csv.DictReader(done.out.splitlines()))
+    assert list(rows[0]) == ["prediction", "explanation"]
+    assert all(row["explanation"].endswith(f": {row['prediction']}") for row in rows)
+    told = mipforest("predict", finished_run, people_csv, "--explain", "--json").json
+    assert told["explanations"] == [row["explanation"] for row in rows]
+    mipforest("predict", finished_run, people_csv, "--explain", "-o", tmp_path / "out.csv")
+    assert "explanation" in (tmp_path / "out.csv").read_text().splitlines()[0]
+
+
 def test_a_tree_is_written_for_graphviz_and_as_code(mipforest, finished_run, people, people_csv, tmp_path):
     for name in ("tree.dot", "tree.py"):
         assert mipforest("plot", finished_run, "-o", tmp_path / name).err == ""

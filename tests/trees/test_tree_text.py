@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tree_strategies import random_tree, trees
 
-from mipforest.trees import Tree, node_statistics, to_dot, to_text
+from mipforest.trees import Tree, explanations, node_statistics, to_dot, to_text
 from mipforest.trees.reachable import reachable_tree, shown_tree
 from mipforest.trees.text import describe_split, format_number, leaf_text, path_to_text
 
@@ -96,6 +96,25 @@ def test_splits_without_samples_on_one_side_are_not_shown():
     assert shown_tree(tree, few).number == 3
     assert shown_tree(tree, few, node_statistics(tree, [[7.0]])).number == 0
     assert shown_tree(tree, None) == reachable_tree(tree)
+
+
+def test_a_path_is_written_on_one_line():
+    w = [[1.0, 0.0, 0.0], [-2.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    features, levels = ("age", "chol", "city=Roma"), (None, None, ("city", "Roma"))
+    tree = Tree(2, w, [-52.5, 60.0, -0.5], [0, 1, 1, 0], YES_NO, features, levels=levels)
+    X = np.array([[31.0, 1.0, 0.0], [60.0, 1.0, 1.0], [60.0, 1.0, 0.0], [52.5, 1.0, 1.0]])
+    assert explanations(tree, X) == [
+        "age < 52.5 (31), age > 30 (31): no",
+        "age >= 52.5 (60), city is Roma: no",
+        "age >= 52.5 (60), city is not Roma: yes",
+        "age >= 52.5 (52.5), city is Roma: no",
+    ]
+    oblique = Tree(1, [[1.0, -2.0]], [0.0], [0.5, 1.5])
+    assert explanations(oblique, np.array([[3.0, 1.0], [1.0, 1.0]])) == [
+        "-2 x1 + x0 >= 0: 1.5",
+        "-2 x1 + x0 < 0: 0.5",
+    ]
+    assert explanations(Tree(1, [[0.0]], [1.0], [0, 1], classes=YES_NO), np.zeros((1, 1))) == ["yes"]
 
 
 @settings(deadline=None, max_examples=25)
