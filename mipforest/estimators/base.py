@@ -357,7 +357,8 @@ def no_parameter(estimator: type, name: str) -> str:
     known = [known for known in inspect.signature(estimator.__init__).parameters if known != "self"]  # type: ignore[misc]
     says = f"{estimator.__name__} has no parameter {name!r}"
     if name not in SCIKIT_NAMES:
-        return f"{says}{did_you_mean(name, known)}; it has {', '.join(known)}"
+        of_model = f"; give one of its model as parameters={{{name!r}: ...}}" if "parameters" in known else ""
+        return f"{says}{did_you_mean(name, known)}; it has {', '.join(known)}{of_model}"
     ours = SCIKIT_NAMES[name]
     # Where leaves have no least size, alpha is the cost of a feature, not of a split.
     if ours in known and not (ours == "alpha" and "N_min" not in known):

@@ -136,7 +136,7 @@ def test_too_deep(cancer):
     estimator = forest(cancer.X_raw, cancer.y, max_depth=4)
     message = refused(estimator, cancer, depth=2)
     assert "depth 4" in message
-    assert "--depth 4" in message
+    assert "depth=4" in message
     assert ensemble_for(estimator, cancer, 2, deeper=True).depth == 4
 
 
