@@ -178,6 +178,7 @@ SLOW = [
     ("OCTClassifier", {"solver": "exact-search", "depth": 5, "on_interrupt": "keep"}, 2000),
     ("ORTRegressor", {"solver": "exact-search", "depth": 4}, 2000),
     ("RiskScoreClassifier", {"rules": 5}, 1000),
+    ("RandomizedTreeClassifier", {"depth": 4, "n_starts": 100_000}, 1000),
     ("OptimalPrescriptiveTree", {"depth": 3, "solver": "highs", "n_treatment": 5}, 100),
 ]
 
@@ -189,11 +190,37 @@ def test_every_search_raises_and_keeps_its_tree(name, arguments, n):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_tuned_estimator_raises_during_its_cross_validation(jobs):
+    told, seconds = interrupted(TUNED, str(jobs), after=3.0)
+    assert told == "TuningInterrupted"
+    assert seconds < SOON + PATIENCE
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["scip", "gurobi"])
 def test_other_solvers_do_too(solver):
     pytest.importorskip({"scip": "pyscipopt", "gurobi": "gurobipy"}[solver])
     bridges = {"gurobi": {"bridges": "quadratic"}}  # fits the licence inside the package
     check("MargotClassifier", {"solver": solver, "depth": 2} | bridges.get(solver, {}), 60)
+
+
+#: A cross-validation that takes minutes.
+TUNED = """
+import json, sys
+from mipforest import OptimalTreeClassifierCV
+from mipforest.data.synthetic import load_synthetic
+
+if __name__ == "__main__":
+    data = load_synthetic("tree,depth=4,n=2000,p=20,label_noise=0.2", scaling="none")
+    OptimalTreeClassifierCV(depth=1, starts=2).fit(data.X_raw[:50], data.y[:50])  # compiles
+    print("ready", flush=True)
+    try:
+        OptimalTreeClassifierCV(depth=6, starts=5000, n_jobs=int(sys.argv[1])).fit(data.X_raw, data.y)
+        print(json.dumps("ended"), flush=True)
+    except KeyboardInterrupt as interrupt:
+        print(json.dumps(type(interrupt).__name__), flush=True)
+"""
 
 
 #: A grid search whose every fit takes a minute.
