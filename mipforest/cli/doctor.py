@@ -37,7 +37,7 @@ PROBE = "oct"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 #: Extras whose packages the program uses; those for its development are left out.
-_USED_EXTRAS = ("gurobi", "scip", "pyomo", "parquet", "dp", "xgboost", "dask")
+_USED_EXTRAS = ("gurobi", "scip", "pyomo", "parquet", "dp", "xgboost", "dask", "onnx")
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ def to_sklearn(
     Raises
     ------
     ValueError
-        If scikit-learn has no such tree: the tree has a split of several features or linear leaves, it is logistic or
-        randomised, or a leaf predicts another class than the most frequent one of its training samples.
+        If scikit-learn has no such tree: it has a split of several features or linear leaves, it is logistic or
+        randomised, or a score card; or a leaf predicts another class than the most frequent one of its samples.
     """
     _check_form(tree)
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -87,6 +87,8 @@ def to_sklearn(
 def _check_form(tree: Tree) -> None:
     """Refuse trees that scikit-learn does not have."""
     elsewhere = "use to_onnx, which keeps it"
+    if not isinstance(tree, Tree):
+        raise ValueError(f"{tree!r} is no tree; {elsewhere}")
     if isinstance(tree, RandomizedTree):
         raise ValueError(f"a randomised tree predicts a mean over all its leaves; {elsewhere}")
     if tree.is_oblique:

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from deployed_trees import labelled_by_majority, random_tree, samples_for
+from deployed_trees import labelled_by_majority, random_card, random_tree, samples_for
 
 from mipforest.data import Encoding
 from mipforest.data.encoding import Column
@@ -87,6 +87,7 @@ UNIVARIATE = {"depth": 1, "b": [0.0], "leaf_value": [0, 1]}
         (Tree(w=[[1.0, 2.0]], classes=("a", "b"), **UNIVARIATE), "node 0 splits on 2 features"),
         (Tree(w=[[1.0]], classes=("a", "b"), logistic=True, **UNIVARIATE), "follow the score"),
         (Tree(w=[[1.0]], leaf_w=[[1.0], [2.0]], **UNIVARIATE), "linear functions"),
+        (random_card(np.random.default_rng(0)), "no tree"),
         (random_tree(np.random.default_rng(0), oblique=False, kind="randomized"), "mean over all"),
     ],
 )
