@@ -94,21 +94,17 @@ def _add_tree(graph: _Graph, tree: Tree, statistics: NodeStatistics | None, labe
     if tree.is_oblique or tree.logistic:
         scaled, scores = _scores(graph, tree)
     if tree.is_oblique:
-        right = graph.op("GreaterOrEqual", scores, graph.constant(np.zeros(())))
+        right = graph.op("GreaterOrEqual", scores, 0.0)
     else:
         cuts = cuts_of(tree)
-        read = graph.op("Gather", graph.X, graph.constant(cuts.feature), axis=1)
-        above = graph.op("GreaterOrEqual", read, graph.constant(cuts.cut))
-        right = graph.op("Xor", above, graph.constant(~cuts.upper_is_right))
+        read = graph.op("Gather", graph.X, cuts.feature, axis=1)
+        above = graph.op("GreaterOrEqual", read, cuts.cut)
+        right = graph.op("Xor", above, ~cuts.upper_is_right)
     node = _walk(graph, tree, graph.op("Cast", right, to=graph.types.INT64))
-    graph.output("leaf", graph.op("Squeeze", node, graph.constant(np.array([1]))), graph.types.INT64)
-    position = graph.op(
-        "Squeeze",
-        graph.op("Sub", node, graph.constant(np.array([n_branches]))),
-        graph.constant(np.array([1])),
-    )
+    graph.output("leaf", graph.op("Squeeze", node, [1]), graph.types.INT64)
+    position = graph.op("Squeeze", graph.op("Sub", node, [n_branches]), [1])
     if tree.is_classifier:
-        _output_labels(graph, labels, graph.op("Gather", graph.constant(tree.leaf_value), position))
+        _output_labels(graph, labels, graph.op("Gather", tree.leaf_value, position))
     if tree.prescribes:
         graph.output(
             "outcomes",
@@ -117,15 +113,11 @@ def _add_tree(graph: _Graph, tree: Tree, statistics: NodeStatistics | None, labe
         )
     elif tree.logistic:
         # The score at the last branch node: (node - 1) // 2.
-        last = graph.op(
-            "Div", graph.op("Sub", node, graph.constant(np.array([1]))), graph.constant(np.array([2]))
-        )
+        last = graph.op("Div", graph.op("Sub", node, [1]), [2])
         _output_sigmoid(graph, graph.op("GatherElements", scores, last, axis=1))
     elif tree.is_classifier:
         shares = np.eye(len(labels))[tree.leaf_value] if statistics is None else leaf_shares(tree, statistics)
-        graph.output(
-            "probabilities", graph.op("Gather", graph.constant(shares), position, axis=0), columns=len(labels)
-        )
+        graph.output("probabilities", graph.op("Gather", shares, position, axis=0), columns=len(labels))
     else:
         values = tree.leaf_value.astype(np.float64)
         graph.output("prediction", _linear(graph, tree, position, scaled, values, tree.leaf_w))
@@ -134,27 +126,23 @@ def _add_tree(graph: _Graph, tree: Tree, statistics: NodeStatistics | None, labe
 def _scaled(graph: _Graph, tree: Tree) -> str:
     if tree.offset is None or tree.scale is None:
         return graph.X
-    return graph.op("Div", graph.op("Sub", graph.X, graph.constant(tree.offset)), graph.constant(tree.scale))
+    return graph.op("Div", graph.op("Sub", graph.X, tree.offset), tree.scale)
 
 
 def _scores(graph: _Graph, tree: Tree) -> tuple[str, str]:
     """Add the scaled features and the (n, |B|) scores."""
     scaled = _scaled(graph, tree)
-    products = graph.op("MatMul", scaled, graph.constant(np.ascontiguousarray(tree.w.T)))
-    return scaled, graph.op("Add", products, graph.constant(tree.b))
+    products = graph.op("MatMul", scaled, np.ascontiguousarray(tree.w.T))
+    return scaled, graph.op("Add", products, tree.b)
 
 
 def _walk(graph: _Graph, tree: Tree, right: str) -> str:
     """Add the (n, 1) number of the leaf that each sample reaches, from (n, |B|) sides."""
-    one = graph.constant(np.array([1]))
-    node = graph.op(
-        "Mul",
-        graph.op("Slice", right, graph.constant(np.array([0])), one, one),
-        graph.constant(np.array([0])),
-    )
+    # The root, 0, for every sample.
+    node = graph.op("Mul", graph.op("Slice", right, [0], [1], [1]), [0])
     for _ in range(tree.depth):
         side = graph.op("GatherElements", right, node, axis=1)
-        left = graph.op("Add", graph.op("Add", node, node), one)
+        left = graph.op("Add", graph.op("Add", node, node), [1])
         node = graph.op("Add", left, side)
     return node
 
@@ -164,41 +152,41 @@ def _linear(
 ) -> str:
     """Add ``constants[leaf] + slopes[leaf] . scaled``; the leaves' last axis is that of the features."""
     assert constants is not None
-    found = graph.op("Gather", graph.constant(constants), leaf, axis=0)
+    found = graph.op("Gather", constants, leaf, axis=0)
     if slopes is None:
         return found
     scaled = scaled or _scaled(graph, tree)
     if slopes.ndim == 3:
-        scaled = graph.op("Unsqueeze", scaled, graph.constant(np.array([1])))
-    products = graph.op("Mul", scaled, graph.op("Gather", graph.constant(slopes), leaf, axis=0))
-    return graph.op("Add", found, graph.op("ReduceSum", products, graph.constant(np.array([-1])), keepdims=0))
+        scaled = graph.op("Unsqueeze", scaled, [1])
+    products = graph.op("Mul", scaled, graph.op("Gather", slopes, leaf, axis=0))
+    return graph.op("Add", found, graph.op("ReduceSum", products, [-1], keepdims=0))
 
 
 def _add_randomized(graph: _Graph, tree: RandomizedTree, labels: npt.NDArray[Any]) -> None:
     """Add the mean over all leaves, by the probability of reaching each."""
     scaled, scores = _scores(graph, tree)
-    steep = graph.op("Mul", scores, graph.constant(np.array(tree.gamma)))
+    steep = graph.op("Mul", scores, tree.gamma)
     right, left = _sigmoid(graph, steep), _sigmoid(graph, graph.op("Neg", steep))
     reached = ""
     for level in range(tree.depth):
-        here = graph.constant(np.arange(2**level - 1, 2 ** (level + 1) - 1))
+        here = np.arange(2**level - 1, 2 ** (level + 1) - 1)
         sides = []
         for side in (left, right):
             some = graph.op("Gather", side, here, axis=1)
             some = graph.op("Mul", reached, some) if reached else some
-            sides.append(graph.op("Unsqueeze", some, graph.constant(np.array([2]))))
+            sides.append(graph.op("Unsqueeze", some, [2]))
         both = graph.op("Concat", *sides, axis=2)
-        reached = graph.op("Reshape", both, graph.constant(np.array([0, 2 ** (level + 1)])))
+        reached = graph.op("Reshape", both, [0, 2 ** (level + 1)])
     if tree.leaf_proba is not None:
-        probabilities = graph.op("MatMul", reached, graph.constant(tree.leaf_proba))
+        probabilities = graph.op("MatMul", reached, tree.leaf_proba)
         graph.output("probabilities", probabilities, columns=len(labels))
         _output_labels(graph, labels, graph.op("ArgMax", probabilities, axis=1, keepdims=0))
         return
-    values = graph.constant(tree.leaf_value.astype(np.float64))
+    values: Any = tree.leaf_value.astype(np.float64)
     if tree.leaf_w is not None:
-        slopes = graph.constant(np.ascontiguousarray(tree.leaf_w.T))
+        slopes = np.ascontiguousarray(tree.leaf_w.T)
         values = graph.op("Add", graph.op("MatMul", scaled, slopes), values)
-    means = graph.op("ReduceSum", graph.op("Mul", reached, values), graph.constant(np.array([1])), keepdims=0)
+    means = graph.op("ReduceSum", graph.op("Mul", reached, values), [1], keepdims=0)
     graph.output("prediction", means)
 
 
@@ -208,34 +196,29 @@ def _add_card(graph: _Graph, card: ScoreCard, labels: npt.NDArray[Any]) -> None:
     threshold = np.array([rule.threshold for rule in card.rules] or [np.inf])
     below = np.array([rule.below for rule in card.rules] or [False])
     points = (card.points if card.rules else np.zeros(1)).astype(np.float64)
-    values = graph.op("Gather", graph.X, graph.constant(feature), axis=1)
-    above = graph.op("GreaterOrEqual", values, graph.constant(threshold))
-    holds = graph.op("Cast", graph.op("Xor", above, graph.constant(below)), to=graph.types.DOUBLE)
+    values = graph.op("Gather", graph.X, feature, axis=1)
+    above = graph.op("GreaterOrEqual", values, threshold)
+    holds = graph.op("Cast", graph.op("Xor", above, below), to=graph.types.DOUBLE)
     # Sums of whole numbers are exact in any order.
-    total = graph.op("MatMul", holds, graph.constant(points[:, None]))
-    flat = graph.op("Squeeze", total, graph.constant(np.array([1])))
+    total = graph.op("MatMul", holds, points[:, None])
+    flat = graph.op("Squeeze", total, [1])
     graph.output("total", graph.op("Cast", flat, to=graph.types.INT64), graph.types.INT64)
-    log_odds = graph.op("Add", total, graph.constant(np.array(card.intercept)))
+    log_odds = graph.op("Add", total, card.intercept)
     _output_sigmoid(graph, log_odds)
-    second = graph.op(
-        "GreaterOrEqual",
-        graph.op("Squeeze", log_odds, graph.constant(np.array([1]))),
-        graph.constant(np.zeros(())),
-    )
+    second = graph.op("GreaterOrEqual", graph.op("Squeeze", log_odds, [1]), 0.0)
     _output_labels(graph, labels, graph.op("Cast", second, to=graph.types.INT64))
 
 
 def _sigmoid(graph: _Graph, x: str) -> str:
     """Add 1 / (1 + exp(-x)); the operator Sigmoid rounds small probabilities to 0 in some runtimes."""
-    one = graph.constant(np.array(1.0))
-    return graph.op("Div", one, graph.op("Add", one, graph.op("Exp", graph.op("Neg", x))))
+    return graph.op("Div", 1.0, graph.op("Add", 1.0, graph.op("Exp", graph.op("Neg", x))))
 
 
 def _output_sigmoid(graph: _Graph, log_odds: str) -> None:
     """Output both probabilities from (n, 1) log-odds; that of the predicted class is the larger one, also at 0."""
     second = _sigmoid(graph, log_odds)
-    raised = graph.op("Max", second, graph.constant(np.array(np.nextafter(0.5, 1.0))))
-    positive = graph.op("GreaterOrEqual", log_odds, graph.constant(np.zeros(())))
+    raised = graph.op("Max", second, np.nextafter(0.5, 1.0))
+    positive = graph.op("GreaterOrEqual", log_odds, 0.0)
     second = graph.op("Where", positive, raised, second)
     first = _sigmoid(graph, graph.op("Neg", log_odds))
     graph.output("probabilities", graph.op("Concat", first, second, axis=1), columns=2)
@@ -247,7 +230,7 @@ def _output_labels(graph: _Graph, labels: npt.NDArray[Any], number: str) -> None
     names = labels.astype(np.int64) if whole else np.array([str(label) for label in labels.tolist()], object)
     graph.output(
         "prediction",
-        graph.op("Gather", graph.constant(names), number),
+        graph.op("Gather", names, number),
         graph.types.INT64 if whole else graph.types.STRING,
     )
 
@@ -268,7 +251,7 @@ class _Graph:
         self._constants: list[Any] = []
         self._outputs: list[Any] = []
 
-    def constant(self, values: npt.NDArray[Any]) -> str:
+    def _constant(self, values: npt.NDArray[Any]) -> str:
         """Add a constant; return its name."""
         name = f"c{len(self._constants)}"
         if values.dtype.kind == "O":
@@ -287,18 +270,19 @@ class _Graph:
             )
         return name
 
-    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Add an operator; return the name of its output."""
+    def op(self, kind: str, *inputs: Any, **attributes: Any) -> str:
+        """Add an operator on values by name and on constants; return the name of its output."""
+        names = [value if isinstance(value, str) else self._constant(np.asarray(value)) for value in inputs]
         name = f"v{len(self._nodes)}"
-        self._nodes.append(self._onnx.helper.make_node(kind, list(inputs), [name], **attributes))
+        self._nodes.append(self._onnx.helper.make_node(kind, names, [name], **attributes))
         return name
 
     def fill(self, numbers: FloatArray) -> None:
         """Put numbers in place of NaN, where one is known."""
         known = np.isfinite(numbers)
         if known.any():
-            absent = self.op("And", self.op("IsNaN", self.X), self.constant(known))
-            self.X = self.op("Where", absent, self.constant(np.where(known, numbers, 0.0)), self.X)
+            absent = self.op("And", self.op("IsNaN", self.X), self._constant(known))
+            self.X = self.op("Where", absent, self._constant(np.where(known, numbers, 0.0)), self.X)
 
     def output(self, name: str, value: str, kind: int | None = None, columns: int | None = None) -> None:
         """Give a value out under a name; doubles, (n,) or (n, columns)."""
