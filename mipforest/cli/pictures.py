@@ -115,9 +115,13 @@ def _draw(found: Run, path: Path, max_terms: int, *, partition: bool) -> None:
         if partition:
             raise CommandError(f"--partition draws the training samples, but {reason}")
         print_note(f"drawn without numbers of samples: {reason}")
-    from mipforest.trees import plot_partition, save_figure
+    from mipforest.runs import SavedTree
+    from mipforest.trees import plot_partition, plot_tree, save_figure
 
-    if samples is None:
+    if samples is None and isinstance(found.found, SavedTree):
+        saved = found.found
+        save_figure(plot_tree(saved.tree, max_terms=max_terms, training=saved.statistics), path)
+    elif samples is None:
         save_figure(shown.plot(max_terms=max_terms), path)
     elif partition:
         save_figure(plot_partition(found.found_tree.tree, samples.X_raw, samples.labels), path)

@@ -344,6 +344,7 @@ SCIKIT_NAMES = {
     "min_impurity_decrease": "alpha",
     "max_features": "B",
     "n_jobs": "threads",
+    "n_estimators": "n_trees",
     "max_leaf_nodes": None,
     "min_samples_split": None,
     "criterion": None,

@@ -6,7 +6,7 @@ network on the rewards of drawn trees; here all rewards are used, and simpler ga
 
 from __future__ import annotations
 
-from abc import ABCMeta, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, cast, get_args
@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.table import checked_weights
-from mipforest.estimators.base import learn_features, read_features, seed_of
+from mipforest.estimators.base import EstimatorType, learn_features, read_features, seed_of
 from mipforest.estimators.gates import (
     Entropy,
     Gate,
@@ -44,7 +44,7 @@ from mipforest.estimators.gates import (
     train_network,
     without_own_samples,
 )
-from mipforest.estimators.generic import read_classes, read_values
+from mipforest.estimators.generic import logarithms, read_classes, read_values
 from mipforest.formatting import percent
 from mipforest.heuristics.cart import class_shares, from_scikit_learn
 from mipforest.problem.parameters import Number, ParameterError, WholeNumber
@@ -89,7 +89,7 @@ class SelectionReport:
 
 
 @dataclass(eq=False, repr=False)
-class ForestSelector(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc] # scikit-learn has no types
+class ForestSelector(BaseEstimator, metaclass=EstimatorType):  # type: ignore[misc] # scikit-learn has no types
     """What both forest selectors share.
 
     Parameters
@@ -436,6 +436,10 @@ class ForestSelectorClassifier(ClassifierMixin, ForestSelector):  # type: ignore
             shares = class_shares(self.forest_.estimators_[a], tree.topology)
             found[rows] = shares[tree.apply(X_raw[rows]) - tree.topology.n_branches]
         return found
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return (n, K) natural logarithms of :meth:`predict_proba`; minus infinity where a probability is 0."""
+        return logarithms(self.predict_proba(X))
 
     def _measure(self, y: Any, weights: FloatArray) -> tuple[str, Any, Any]:
         labels = np.asarray(y)

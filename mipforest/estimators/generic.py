@@ -118,9 +118,7 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return (n, K) natural logarithms of :meth:`predict_proba`; minus infinity where a probability is 0."""
-        with np.errstate(divide="ignore"):
-            found: FloatArray = np.log(self.predict_proba(X))
-        return found
+        return logarithms(self.predict_proba(X))
 
     def _numbers(self, y: Any) -> IntArray:
         labels = column_or_1d(y)
@@ -132,6 +130,13 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
             )
         numbers: IntArray = np.searchsorted(self.classes_, labels).astype(np.int64)
         return numbers
+
+
+def logarithms(probabilities: FloatArray) -> FloatArray:
+    """Return natural logarithms; minus infinity of 0."""
+    with np.errstate(divide="ignore"):
+        found: FloatArray = np.log(probabilities)
+    return found
 
 
 def read_labels(estimator: Any, y: Any) -> npt.NDArray[Any]:
