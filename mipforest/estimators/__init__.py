@@ -59,18 +59,3 @@ __all__ = [
     "imputed_outcomes",
     "policy_measures",
 ]
-
-
-def _describe_in_full() -> None:
-    """Let ``help()`` list every parameter of every estimator."""
-    from mipforest.estimators.base import TreeEstimator
-    from mipforest.estimators.descriptions import FullDocstring
-    from mipforest.estimators.forest_selector import ForestSelector
-
-    for name in __all__:
-        cls = globals()[name]
-        if isinstance(cls, type) and issubclass(cls, TreeEstimator | ForestSelector):
-            cls.__doc__ = FullDocstring(cls.__doc__ or "", getattr(cls, "_formulations", ()))  # type: ignore[assignment]
-
-
-_describe_in_full()

@@ -26,6 +26,7 @@ from mipforest.data import Dataset
 from mipforest.data.encoding import Column, Encoding, Scaling, Unseen
 from mipforest.data.table import checked_weights, refuse_doubtful_text, refuse_rounding, with_text_names
 from mipforest.errors import DataError, NotAllowed, NoTreeFound, did_you_mean
+from mipforest.estimators.descriptions import FullDocstring
 from mipforest.formatting import percent
 from mipforest.interruption import Interruption, interruptible
 from mipforest.problem.formulation import Formulation
@@ -385,6 +386,10 @@ class EstimatorType(ABCMeta):
         """The parameters of ``__init__``, which tools would look for in ``__call__``."""
         whole = inspect.signature(cls.__init__)  # type: ignore[misc]
         return whole.replace(parameters=list(whole.parameters.values())[1:])
+
+
+# help() reads the docstring of a class by its type.
+EstimatorType.__doc__ = FullDocstring(EstimatorType.__doc__)  # type: ignore[assignment]
 
 
 @dataclass(eq=False, repr=False)

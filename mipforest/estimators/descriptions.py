@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Mapping
 from itertools import groupby
 from textwrap import fill
-from typing import Any
 
 from mipforest.problem.parameters import Parameter, parameters_of
 from mipforest.problem.registry import get_formulation
@@ -29,57 +29,78 @@ _WITHOUT = re.compile(r"(?:without|others but)\s+``(\w+)``")
 
 
 class FullDocstring:
-    """The docstring of a class with its parameters and attributes in full, as :func:`help` shows it.
+    """``__doc__`` of classes with their parameters and attributes in full, as :func:`help` shows it.
 
     A class describes only what is its own, and refers to others for the rest. What is inherited is looked up there, and
-    ranges in the formulations, when the docstring is first asked for: formulations are loaded no earlier.
+    ranges in the formulations (``_formulations``), when the docstring is first asked for: they are loaded no earlier.
+
+    An attribute of the classes' type, because ``help`` reads the docstring of a class there.
 
     Parameters
     ----------
-    written
-        The docstring as it is written.
-    formulations
-        Names of the formulations whose hyperparameters are parameters of the class.
+    own
+        The docstring of the classes' type.
     """
 
-    def __init__(self, written: str, formulations: tuple[str, ...] = ()) -> None:
-        self.written = inspect.cleandoc(written)
-        self._formulations = formulations
-        self._full = ""
+    def __init__(self, own: str | None) -> None:
+        self._own = own
+        self._full: dict[type, str] = {}
 
-    def __get__(self, instance: object, owner: type) -> str:
-        self._full = self._full or self._assembled(owner)
-        return self._full
+    def __get__(self, owner: type | None, meta: type) -> str | None:
+        if owner is None:
+            return self._own
+        written = _written(owner)
+        # A class of a user, or one that is still being made, is as it is written.
+        if not written or not _is_ours(owner):
+            return written
+        if owner not in self._full:
+            self._full[owner] = _assembled(owner, inspect.cleandoc(written))
+        return self._full[owner]
 
-    def _assembled(self, owner: type) -> str:
-        known: dict[str, Parameter] = {}
-        for name in self._formulations:
-            known = parameters_of(get_formulation(name)) | known
-        described, attributes = _entries(owner, "Parameters"), _entries(owner, "Attributes")
-        signature = inspect.signature(owner.__init__).parameters  # type: ignore[misc] # of the class as it is
-        # The depth, what the class describes itself, then what it has from others.
-        order = ["depth", *described, *signature]
-        names = sorted(set(signature) - {"self"}, key=order.index)
-        parameters = [
-            f"{_heading(signature[name], known.get(name))}\n{_text(name, described, known)}" for name in names
-        ]
-        sections = dict(_sections(self.written))
-        for name in _WITHOUT.findall(self.written):
-            attributes.pop(name, None)
-        beginning = sections.pop("", "").rstrip()
-        if more := _said_of_others(self.written):
-            beginning += f"\n\n{more}"
-        found = [beginning, _section("Parameters", "\n".join(parameters))]
-        if attributes:
-            shared = groupby(attributes, key=lambda name: attributes[name])
-            parts = "\n".join(f"{', '.join(names)}\n{text}" for text, names in shared)
-            found.append(_section("Attributes", parts))
-        found += [
-            _section(title, body)
-            for title, body in sections.items()
-            if title not in ("Parameters", "Attributes")
-        ]
-        return "\n\n".join(found) + "\n"
+    def __set__(self, owner: type, value: str | None) -> None:
+        self._full.pop(owner, None)
+        type.__dict__["__doc__"].__set__(owner, value)
+
+
+def _written(cls: type) -> str | None:
+    """Return the docstring of a class as it is written."""
+    found: str | None = cls.__dict__.get("__doc__")
+    return found
+
+
+def _is_ours(cls: type) -> bool:
+    """Return whether a class is one of the package's estimators, and the package is loaded."""
+    package = sys.modules.get("mipforest.estimators")
+    return getattr(package, cls.__name__, None) is cls
+
+
+def _assembled(owner: type, written: str) -> str:
+    known: dict[str, Parameter] = {}
+    for name in getattr(owner, "_formulations", ()):
+        known = parameters_of(get_formulation(name)) | known
+    described, attributes = _entries(owner, "Parameters"), _entries(owner, "Attributes")
+    signature = inspect.signature(owner.__init__).parameters  # type: ignore[misc] # of the class as it is
+    # The depth, what the class describes itself, then what it has from others.
+    order = ["depth", *described, *signature]
+    names = sorted(set(signature) - {"self"}, key=order.index)
+    parameters = [
+        f"{_heading(signature[name], known.get(name))}\n{_text(name, described, known)}" for name in names
+    ]
+    sections = dict(_sections(written))
+    for name in _WITHOUT.findall(written):
+        attributes.pop(name, None)
+    beginning = sections.pop("", "").rstrip()
+    if more := _said_of_others(written):
+        beginning += f"\n\n{more}"
+    found = [beginning, _section("Parameters", "\n".join(parameters))]
+    if attributes:
+        shared = groupby(attributes, key=lambda name: attributes[name])
+        parts = "\n".join(f"{', '.join(names)}\n{text}" for text, names in shared)
+        found.append(_section("Attributes", parts))
+    found += [
+        _section(title, body) for title, body in sections.items() if title not in ("Parameters", "Attributes")
+    ]
+    return "\n\n".join(found) + "\n"
 
 
 def _said_of_others(written: str) -> str:
@@ -135,11 +156,9 @@ def _entries(owner: type, title: str) -> dict[str, str]:
     return found
 
 
-def _own_entries(cls: type | None, title: str) -> dict[str, str]:
-    written: Any = None if cls is None else cls.__dict__.get("__doc__")
-    if isinstance(written, FullDocstring):
-        written = written.written
-    if not isinstance(written, str) or not (cls and cls.__module__.startswith("mipforest.estimators")):
+def _own_entries(cls: type, title: str) -> dict[str, str]:
+    written = _written(cls)
+    if not written or not cls.__module__.startswith("mipforest.estimators"):
         return {}
     body = dict(_sections(inspect.cleandoc(written))).get(title, "")
     return {
@@ -151,9 +170,10 @@ def _own_entries(cls: type | None, title: str) -> dict[str, str]:
 
 
 def _class_named(name: str) -> type | None:
-    from mipforest.estimators import base, forest_selector, generic, papers
-
-    for module in (papers, generic, base, forest_selector):
-        if isinstance(cls := getattr(module, name, None), type):
+    """Return the class of an estimators' module by its name."""
+    for module in ("papers", "generic", "base", "forest_selector"):
+        # Looked up, not imported: these modules import this one.
+        cls = getattr(sys.modules.get(f"mipforest.estimators.{module}"), name, None)
+        if isinstance(cls, type):
             return cls
     return None

@@ -2,7 +2,9 @@
 
 import inspect
 import pickle
+import pydoc
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -19,7 +21,7 @@ from mipforest.estimators import (
     OptimalTreeRegressorCV,
     RiskScoreClassifier,
 )
-from mipforest.estimators.base import TreeEstimator
+from mipforest.estimators.base import EstimatorType, TreeEstimator
 
 CLASSES = [
     cls
@@ -49,7 +51,9 @@ def test_ranges_are_those_of_the_formulation():
     assert "loss : text, squared | absolute, default='squared'" in inspect.getdoc(estimators.ORTRegressor)
     assert inspect.getdoc(OCTClassifier).index("N_min :") < inspect.getdoc(OCTClassifier).index("solver :")
     assert "min_weight_fraction_leaf" not in inspect.getdoc(OptimalTreeRegressorCV).split("Attributes")[0]
-    assert OCTClassifier().__doc__ == OCTClassifier.__doc__
+    shown = pydoc.render_doc(OCTClassifier, renderer=pydoc.plaintext)
+    assert re.search(r"time_limit : .*default=60.0\n .*Seconds for the fit", shown)
+    assert EstimatorType.__doc__.startswith("The type of estimators")
     assert "A card has no depth" in inspect.getdoc(RiskScoreClassifier)
     assert "\ntree_" not in inspect.getdoc(RiskScoreClassifier)
     assert (
@@ -88,6 +92,18 @@ def test_estimators_are_made_copied_and_pickled_as_before():
         OCTClassifier(3, "tight")
     with pytest.raises(TypeError, match="RiskScoreClassifier has no parameter 'depth'"):
         RiskScoreClassifier(depth=2)
+
+
+def test_a_class_of_a_user_has_its_own_docstring():
+    @dataclass(eq=False, repr=False, kw_only=True)
+    class Own(OCTClassifier):
+        pace: int = 1
+
+    class Described(OCTClassifier):
+        """Mine."""
+
+    assert Own(pace=2).get_params()["pace"] == 2
+    assert Described.__doc__ == "Mine."
 
 
 def test_errors_speak_of_arguments():
