@@ -46,12 +46,15 @@ def compared(model: str, seed: int) -> bool:
     data = drawn(seed, n=10 + seed % 5, p=2 + seed % 2, weighted=seed % 3 == 0)
     problem = MODELS[model](10.0 ** np.random.default_rng(seed).uniform(-1, 3)).build(data, depth=2)
     optimum = problem.solve("routing", threads=1)
-    found = problem.solve("local-search", threads=1, solver_options={"starts": 5, "kicks": 6})
-    assert found.bound > 0 or not optimum.objective > 0, seed
-    assert found.verified, seed
-    assert at_least(found.objective, optimum.bound), seed
-    assert at_most(found.bound, optimum.objective), seed
-    return at_most(found.objective, optimum.objective * (1 + 1e-4))  # routing's own gap
+    for options in ({"starts": 5, "kicks": 6}, {}):  # a fraction of the defaults is enough for most
+        found = problem.solve("local-search", threads=1, solver_options=options)
+        assert found.bound > 0 or not optimum.objective > 0, seed
+        assert found.verified, seed
+        assert at_least(found.objective, optimum.bound), seed
+        assert at_most(found.bound, optimum.objective), seed
+        if at_most(found.objective, optimum.objective * (1 + 1e-4)):  # routing's own gap
+            return True
+    return False
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -60,11 +63,9 @@ def test_small_optima_are_reached_and_nothing_is_below_them(model):
 
 
 @pytest.mark.slow  # some minutes
-@pytest.mark.parametrize(
-    ("model", "least"), [("margot", 119), ("hfs-margot", 119), ("sfs-margot", 106), ("olct", 106)]
-)
-def test_of_500_small_optima_most_are_reached_and_nothing_is_below_them(model, least):
-    assert sum(compared(model, seed) for seed in range(1000, 1125)) >= least
+@pytest.mark.parametrize("model", MODELS)
+def test_of_500_small_optima_95_percent_are_reached_and_nothing_is_below_them(model):
+    assert sum(compared(model, seed) for seed in range(1000, 1125)) >= 119
 
 
 def many(n: int = 9000, p: int = 4, seed: int = 0) -> HyperplaneProblem:
