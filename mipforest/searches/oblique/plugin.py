@@ -1,0 +1,182 @@
+"""The tree search ``oblique-search``: from a problem to groups and prices, and back to a tree."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from mipforest.arrays import FloatArray
+from mipforest.problem.problem_data import ProblemData
+from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves, Structure
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch, get_search
+from mipforest.settings import SolveSettings
+from mipforest.solvers.solution import Progress, Status, closed
+from mipforest.trees import Tree
+
+if TYPE_CHECKING:
+    from mipforest.searches.oblique.search import Split
+
+#: Share of the time left, and most seconds, for a local search before the exact one, where there is one.
+LOCAL_SHARE, LOCAL_SECONDS = 0.2, 30.0
+
+#: The search whose trees are a start, where it takes the problem.
+LOCAL_SEARCH = "local-search"
+
+
+class ObliqueSearch(TreeSearch):
+    """Exact search for trees of hyperplane splits whose leaves predict classes."""
+
+    name: ClassVar[str] = "oblique-search"
+    summary: ClassVar[str] = "exact branch and bound over boxes of hyperplanes, with a price per feature"
+    structures: ClassVar[tuple[type[Structure], ...]] = (HyperplaneCharges, LabelledLeaves)
+    limits_in_words: ClassVar[str] = "leaves predict a class"
+    takes_weights: ClassVar[bool] = True
+
+    def refusal(self, problem: ProblemData) -> str:
+        """Say why the search does not take a problem; empty where it does."""
+        if reason := super().refusal(problem):
+            return reason
+        structure = problem.structure
+        if isinstance(structure, HyperplaneCharges) and structure.loss != "classes":
+            return f"its leaves are charged by the loss {structure.loss!r}, and the search counts wrong classes"
+        return ""
+
+    def search(
+        self,
+        problem: ProblemData,
+        settings: SolveSettings,
+        *,
+        start: Tree | None,
+        on_progress: Progress | None,
+    ) -> SearchResult:
+        """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        from mipforest.searches import compile_by
+        from mipforest.searches.oblique import search
+        from mipforest.searches.oblique.problem import ObliqueProblem
+
+        structure = problem.structure
+        assert isinstance(structure, HyperplaneCharges | LabelledLeaves)  # ``refusal`` has seen to it
+        own = ObliqueProblem.of(structure, problem.data.X, problem.topology.depth)
+        compile_by(search.run_on_little, problem.budget)
+        events = SearchEvents(on_progress)
+        deadline = events.deadline(settings.time_limit)
+        trees = _Trees(problem, start)
+        unit = structure.unit if isinstance(structure, HyperplaneCharges) else 1.0
+        offset = structure.offset if isinstance(structure, HyperplaneCharges) else 0.0
+        stopped = events.tell(trees.value, -np.inf, 0)
+        if not stopped and isinstance(structure, HyperplaneCharges):
+            stopped = _by_local_search(problem, settings, trees, events)
+
+        def tell(bound: float, steps: int) -> bool:
+            nonlocal stopped
+            bound = bound / unit + offset
+            stopped = stopped or events.tell(trees.value, bound, steps)
+            return stopped or monotonic() >= deadline or closed(trees.value, bound, settings.gap)
+
+        def adopt(tree: Split | int | None) -> float:
+            trees.keep(*_in_heap_order(tree, problem))
+            return (trees.value - offset) * unit
+
+        exact = search.ObliqueSearch(own, (trees.value - offset) * unit, adopt=adopt, tell=tell)
+        ended = False if stopped else exact.run()
+        bound = min(exact.bound / unit + offset, trees.value)
+        status = Status.LIMIT if ended else Status.INTERRUPTED if stopped else Status.TIME_LIMIT
+        if closed(trees.value, bound, settings.gap):
+            status = Status.OPTIMAL
+        return SearchResult(
+            trees.best, bound, status, exact.steps, events.end(trees.value, bound, exact.steps), message=_MESSAGE
+        )
+
+
+_MESSAGE = "the bound is that of all hyperplanes with the gap, less the tolerance of the rows"
+
+
+class _Trees:
+    """The best tree that the formulation accepts."""
+
+    def __init__(self, problem: ProblemData, start: Tree | None) -> None:
+        self._problem = problem
+        self.best: Tree | None = None
+        self.value = np.inf
+        nothing = problem.topology.n_branches
+        self.keep(np.zeros((nothing, problem.data.p)), np.zeros(nothing))
+        self.keep(np.zeros((nothing, problem.data.p)), np.where(np.arange(nothing) == 0, 1.0, -1.0))
+        for tree in (problem.instance.known, start):
+            if isinstance(tree, Tree):
+                self.take(tree)
+
+    def keep(self, w: FloatArray, b: FloatArray) -> None:
+        """Take the tree of some splits (|B|, p) and (|B|,) if it is better than the best one."""
+        data, topology = self._problem.data, self._problem.topology
+        labels = np.tile([0, 1], topology.n_leaves // 2).astype(np.int64)
+        tree = Tree(topology.depth, w, b, labels, tuple(data.classes), tuple(data.features.labels))
+        if isinstance(self._problem.structure, HyperplaneCharges):
+            tree = self._problem.formulation.relabel(tree, self._problem.instance)
+        self.take(tree)
+
+    def take(self, tree: Tree) -> None:
+        """Take a tree if it is better than the best one and a point of the model."""
+        problem = self._problem
+        value = problem.formulation.evaluate(tree, problem.instance)
+        if value < self.value and not (
+            problem.has_rows and problem.worst_violation(problem.encoded(tree))
+        ):
+            self.best, self.value = tree, value
+
+
+def _in_heap_order(tree: Split | int | None, problem: ProblemData) -> tuple[FloatArray, FloatArray]:
+    """Return the splits (|B|, p) and (|B|,) of a tree; where a level does not split, samples go right."""
+    from mipforest.searches.oblique.search import Split
+
+    topology, given = problem.topology, isinstance(problem.structure, LabelledLeaves)
+    w = np.zeros((topology.n_branches, problem.data.p))
+    b = np.full(topology.n_branches, 1.0 if given else 0.0)
+
+    def place(part: Any, t: int) -> None:
+        if t >= topology.n_branches:
+            return
+        if isinstance(part, Split) and part.level == topology.levels[t]:
+            w[t], b[t] = part.w, part.b
+            place(part.left, topology.left(t))
+            place(part.right, topology.right(t))
+        elif t in topology.last_branches:
+            b[t] = -1.0 if given and part == 0 else b[t]
+        else:
+            place(part, topology.right(t))
+
+    place(tree, 0)
+    return w, b
+
+
+def _by_local_search(
+    problem: ProblemData, settings: SolveSettings, trees: _Trees, events: SearchEvents
+) -> bool:
+    """Improve the best tree by the local search; return whether the caller has stopped it."""
+    local = get_search(LOCAL_SEARCH)
+    if local.objection(problem):
+        return False
+    left = events.deadline(settings.time_limit) - monotonic()
+    stopped = False
+
+    def tell(event: Any) -> bool:
+        nonlocal stopped
+        stopped = stopped or events.tell(min(event.objective, trees.value), -np.inf, 0)
+        return stopped
+
+    excluded = problem.budget.excluded_seconds
+    found = local.search(
+        problem,
+        SolveSettings(
+            time_limit=max(0.0, min(LOCAL_SECONDS, LOCAL_SHARE * left)),
+            threads=settings.threads,
+            seed=settings.seed,
+        ),
+        start=trees.best,
+        on_progress=tell,
+    )
+    events.began += problem.budget.excluded_seconds - excluded
+    if isinstance(found.tree, Tree):
+        trees.take(found.tree)
+    return stopped
