@@ -100,9 +100,8 @@ class _Trees:
         self._problem = problem
         self.best: Tree | None = None
         self.value = np.inf
-        nothing = problem.topology.n_branches
-        self.keep(np.zeros((nothing, problem.data.p)), np.zeros(nothing))
-        self.keep(np.zeros((nothing, problem.data.p)), np.where(np.arange(nothing) == 0, 1.0, -1.0))
+        for label in (0, 1):
+            self.keep(*_in_heap_order(label, problem))
         for tree in (problem.instance.known, start):
             if isinstance(tree, Tree):
                 self.take(tree)
@@ -147,6 +146,11 @@ def _in_heap_order(tree: Split | int | None, problem: ProblemData) -> tuple[Floa
             place(part, topology.right(t))
 
     place(tree, 0)
+    structure = problem.structure
+    if isinstance(structure, LabelledLeaves) and structure.needs_split and not w.any():
+        # The cheapest feature is paid for, and its split leaves all samples where they go already.
+        level, j = np.unravel_index(int(structure.prices.argmin()), structure.prices.shape)
+        w[topology.at_level(int(level))[0], j] = (1.0 - structure.gap) / 2.0
     return w, b
 
 
