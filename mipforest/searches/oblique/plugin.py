@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,10 +17,14 @@ from mipforest.solvers.solution import Progress, Status, closed
 from mipforest.trees import Tree
 
 if TYPE_CHECKING:
+    from mipforest.searches.oblique.problem import ObliqueProblem
     from mipforest.searches.oblique.search import Split
 
 #: Share of the time left, and most seconds, for a local search before the exact one, where there is one.
 LOCAL_SHARE, LOCAL_SECONDS = 0.2, 30.0
+
+#: The same for the descent, node by node.
+DESCENT_SHARE, DESCENT_SECONDS = 0.1, 20.0
 
 #: The search whose trees are a start, where it takes the problem.
 LOCAL_SEARCH = "local-search"
@@ -79,6 +84,8 @@ class ObliqueSearch(TreeSearch):
             trees.keep(*_in_heap_order(tree, problem))
             return (trees.value - offset) * unit
 
+        if not stopped:
+            _by_descent(own, trees, settings, (trees.value - offset) * unit, lambda: tell(-np.inf, 0), deadline)
         exact = search.ObliqueSearch(own, (trees.value - offset) * unit, adopt=adopt, tell=tell)
         ended = False if stopped else exact.run()
         bound = min(exact.bound / unit + offset, trees.value)
@@ -152,6 +159,28 @@ def _in_heap_order(tree: Split | int | None, problem: ProblemData) -> tuple[Floa
         level, j = np.unravel_index(int(structure.prices.argmin()), structure.prices.shape)
         w[topology.at_level(int(level))[0], j] = (1.0 - structure.gap) / 2.0
     return w, b
+
+
+def _by_descent(
+    own: ObliqueProblem,
+    trees: _Trees,
+    settings: SolveSettings,
+    limit: float,
+    stop: Callable[[], bool],
+    deadline: float,
+) -> None:
+    """Improve the best tree node by node."""
+    from mipforest.searches.oblique.descent import Descent, Splits
+
+    assert trees.best is not None
+    now = monotonic()
+    end = now + min(DESCENT_SECONDS, DESCENT_SHARE * (deadline - now))
+    descent = Descent(own, limit, settings.seed)
+    descent.run(
+        Splits(trees.best.w, trees.best.b),
+        lambda found: trees.keep(found.w, found.b),
+        lambda: monotonic() >= end or stop(),
+    )
 
 
 def _by_local_search(

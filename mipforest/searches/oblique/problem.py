@@ -167,7 +167,7 @@ class Level:
         last = level == problem.depth - 1
         both_ways = last or sides_differ
         supports, rest = cheap_supports(problem.prices[level], limit)
-        pairs = [(0, 0)]
+        pairs = [(0, 1)]
         if last:
             K = problem.charges.shape[1]
             pairs = [(0, 1)] if problem.given_labels else list(combinations(range(K), 2))

@@ -448,7 +448,7 @@ class ObliqueSearch:
         rest = own.rest + float(self._least[groups].sum())
         keep = min(keep, self.upper - self._rounding)
         target = min(keep, leaf.bound, rest)
-        store = _store(own, cover)
+        store = new_store(own, cover)
         least_size, taken = (problem.N_min if exact else 0), 0
         tree: Split | int | None = None
         proven = False
@@ -539,12 +539,15 @@ def _halves(box: Box) -> tuple[Box, Box]:
     return replace(box, centre=low, half=half), replace(box, centre=high, half=half)
 
 
-def _store(own: Level, cover: Boxes | None) -> Store:
-    """Return a store of the boxes of a cover, or of all first boxes of a level; their bounds are not fresh."""
+def new_store(own: Level, cover: Boxes | None, room: int = 0) -> Store:
+    """Return a store of the boxes of a cover, or of all first boxes of a level; their bounds are not fresh.
+
+    It has room for a number of boxes, and at least for some times those that it begins with.
+    """
     if cover is None:
         cover = Boxes(own.centre, own.half, own.item, own.items.price[own.item])
     n = len(cover.bound)
-    room = max(64, 4 * n)
+    room = max(64, 4 * n, room)
     width = own.centre.shape[1]
     store = Store(
         np.zeros((room, width)),
