@@ -184,7 +184,15 @@ class Descent:
             store = new_store(own, cover, len(boxes) + STEPS + 1)
             least_size = problem.N_min if last else 0
             refine(
-                self._points, items, store, groups, charges, least_size, keep, np.inf, self._rounding, STEPS
+                self._points,
+                items,
+                store,
+                problem.part(groups, charges),
+                least_size,
+                keep,
+                np.inf,
+                self._rounding,
+                STEPS,
             )
             if store.best[0] < keep:
                 one = int(store.best[1])

@@ -104,6 +104,31 @@ class Store(NamedTuple):
     best: FloatArray
 
 
+class Part(NamedTuple):
+    """The groups that reach a node.
+
+    Attributes
+    ----------
+    X
+        (p, M) features of their points.
+    first
+        (m + 1,) where the points of each group begin.
+    size
+        (m,) samples of each group.
+    charges
+        (K, m) what each pays for each label.
+    middle, width
+        (M,) room for the middle and half the width of the points' scores.
+    """
+
+    X: FloatArray
+    first: IntArray
+    size: IntArray
+    charges: FloatArray
+    middle: FloatArray
+    width: FloatArray
+
+
 @kernel
 def least_gap(points, centre, half, k):  # type: ignore[no-untyped-def]
     """Return the least gap of a box's hyperplanes, less the tolerance, and the tolerance of their scores."""
@@ -150,73 +175,59 @@ def sides(points, features, k, centre, half, groups, may):  # type: ignore[no-un
 
 
 @kernel
-def box_bound(points, items, store, box, groups, charges, least_size, keep):  # type: ignore[no-untyped-def]
-    """Return a lower bound on the value of a box's splits, infinite where it holds none, and its undecided groups.
+def examine(points, items, store, box, part, least_size):  # type: ignore[no-untyped-def]
+    """Bound a box for the groups at hand, and compare its centre with the best one; return the bound.
 
-    A group that may go both ways pays the lesser charge. The bound may be any from ``keep`` up.
+    A group that may go both ways pays the lesser charge. The bound is infinite where the box holds no split.
     """
     one = store.item[box]
-    k, left, right = items.n_features[one], items.left[one], items.right[one]
-    features, centre, half = items.features[one], store.centre[box], store.half[box]
+    k, n_groups, n_points = items.n_features[one], len(part.size), part.X.shape[1]
+    centre, half, middle, width = store.centre[box], store.half[box], part.middle, part.width
     gap, tolerance = least_gap(points, centre, half, k)
-    bound = items.price[one]
-    n_left, n_right, undecided = 0, 0, 0
-    for r in range(len(groups)):
-        g = groups[r]
-        may = may_go(points, features, k, centre, half, gap, tolerance, g)
-        if may == 0:
-            return float("inf"), 0
-        if may == BOTH:
-            undecided += 1
-            bound += min(charges[g, left], charges[g, right])
-        elif may == LEFT:
-            bound += charges[g, left]
-        else:
-            bound += charges[g, right]
-        if may & LEFT:
-            n_left += points.size[g]
-        if may & RIGHT:
-            n_right += points.size[g]
-        if bound >= keep:
-            return bound, undecided
-    if n_left < least_size or n_right < least_size:
-        return float("inf"), 0
-    return bound, undecided
-
-
-@kernel
-def centre_value(points, items, store, box, groups, charges, least_size):  # type: ignore[no-untyped-def]
-    """Return the value of the split in a box's centre, infinite where it keeps no gap or no least sizes."""
-    one = store.item[box]
-    k, left, right = items.n_features[one], items.left[one], items.right[one]
-    features, centre = items.features[one], store.centre[box]
-    gap = points.gap
+    gap_there = points.gap
     if points.l1:
-        size = 0.0
+        weights = 0.0
         for j in range(k):
-            size += abs(centre[j])
-        gap *= size
-    value = items.price[one]
-    n_left, n_right = 0, 0
-    for r in range(len(groups)):
-        g, may = groups[r], BOTH
-        for i in range(points.first[g], points.first[g + 1]):
-            score = centre[k]
-            for j in range(k):
-                score += centre[j] * points.X[i, features[j]]
-            if score < 0.0:
-                may &= LEFT
-            if score > -gap:
-                may &= RIGHT
-        if may == 0:
-            return float("inf")
-        if may == LEFT:
-            value += charges[g, left]
-            n_left += points.size[g]
-        else:
-            value += charges[g, right]
-            n_right += points.size[g]
-    return value if n_left >= least_size and n_right >= least_size else float("inf")
+            weights += abs(centre[j])
+        gap_there *= weights
+    for i in range(n_points):
+        middle[i], width[i] = centre[k], half[k]
+    for j in range(k):
+        x, c, h = part.X[items.features[one, j]], centre[j], half[j]
+        for i in range(n_points):
+            middle[i] += c * x[i]
+            width[i] += h * x[i]
+    price = items.price[one]
+    charge_left, charge_right = part.charges[items.left[one]], part.charges[items.right[one]]
+    bound, value, undecided = price, price, 0
+    n_left, n_right, own_left, own_right = 0, 0, 0, 0
+    for r in range(n_groups):
+        may_left, may_right, goes_left, goes_right = True, True, True, True
+        for i in range(part.first[r], part.first[r + 1]):
+            may_right &= middle[i] + width[i] >= -tolerance
+            may_left &= middle[i] - width[i] <= -gap
+            goes_right &= middle[i] >= 0.0
+            goes_left &= middle[i] <= -gap_there
+        left, right = charge_left[r], charge_right[r]
+        size = part.size[r]
+        low = min(left if may_left else float("inf"), right if may_right else float("inf"))
+        bound += low
+        value += left if goes_left else right if goes_right else float("inf")
+        undecided += may_left and may_right
+        n_left += size if may_left else 0
+        n_right += size if may_right else 0
+        own_left += size if goes_left else 0
+        own_right += 0 if goes_left else size
+    if n_left < least_size or n_right < least_size:
+        bound = float("inf")
+    if bound < float("inf"):
+        if value < store.best[0] and own_left >= least_size and own_right >= least_size:
+            store.best[0], store.best[1] = value, one
+            for q in range(store.centre.shape[1]):
+                store.best[2 + q] = centre[q]
+        store.bound[box] = max(bound, store.bound[box])
+        store.fresh[box] = 1 + undecided
+    return bound
 
 
 @kernel
@@ -284,7 +295,7 @@ def drop_first(store):  # type: ignore[no-untyped-def]
 
 @entry
 def refine(  # type: ignore[no-untyped-def]
-    points, items, store, groups, charges, least_size, keep, target, rounding, steps
+    points, items, store, part, least_size, keep, target, rounding, steps
 ):
     """Bisect boxes, least bound first, until the least value of a last split of some groups is known, or large enough.
 
@@ -292,10 +303,8 @@ def refine(  # type: ignore[no-untyped-def]
     ----------
     points, items, store
         The problem, and its boxes.
-    groups
-        (m,) groups that reach the node.
-    charges
-        (G, K) what each group pays for each label.
+    part
+        The groups that reach the node.
     least_size
         Least number of samples on either side.
     keep
@@ -317,23 +326,14 @@ def refine(  # type: ignore[no-untyped-def]
         if store.bound[box] >= target:
             return NOTHING, done
         if not store.fresh[box]:
-            bound, _ = box_bound(points, items, store, box, groups, charges, least_size, keep)
-            if bound >= keep:
+            if examine(points, items, store, box, part, least_size) >= keep:
                 pop(store)
             else:
-                store.bound[box] = max(bound, store.bound[box])
-                store.fresh[box] = 1
                 sink(store)
             continue
-        value = centre_value(points, items, store, box, groups, charges, least_size)
-        if value < store.best[0]:
-            store.best[0], store.best[1] = value, store.item[box]
-            for q in range(store.centre.shape[1]):
-                store.best[2 + q] = store.centre[box, q]
         if store.best[0] <= store.bound[box] + rounding:
             return FOUND, done
-        _, undecided = box_bound(points, items, store, box, groups, charges, least_size, float("inf"))
-        if undecided == 0:
+        if store.fresh[box] == 1:
             return DECIDED, done
         if done >= steps:
             return STEPS, done
@@ -349,15 +349,12 @@ def refine(  # type: ignore[no-untyped-def]
         store.n[0] += 1
         for q in range(store.half.shape[1]):
             store.centre[other, q], store.half[other, q] = store.centre[box, q], store.half[box, q]
-        store.item[other] = store.item[box]
+        store.item[other], store.bound[other] = store.item[box], store.bound[box]
         store.half[box, widest] /= 2
         store.half[other, widest] = store.half[box, widest]
         store.centre[box, widest] -= store.half[box, widest]
         store.centre[other, widest] += store.half[box, widest]
-        least = store.bound[box]
         for child in (box, other):
-            bound, _ = box_bound(points, items, store, child, groups, charges, least_size, keep)
-            store.bound[child], store.fresh[child] = max(least, bound), 1
-            if bound < keep:
+            if examine(points, items, store, child, part, least_size) < keep:
                 push(store, child)
     return NOTHING, done

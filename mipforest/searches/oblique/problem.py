@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves
-from mipforest.searches.oblique.kernels import Items, Points
+from mipforest.searches.oblique.kernels import Items, Part, Points
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.trees.sides import RESIDUE
 
@@ -128,6 +128,20 @@ class ObliqueProblem:
         w = np.zeros(self.X.shape[1])
         w[features] = weights
         return w, intercept + self.gap / 2 * (float(np.abs(weights).sum()) if self.l1 else 1.0)
+
+    def part(self, groups: IntArray, charges: FloatArray) -> Part:
+        """Return some groups (m,) with their charges (G, K) for compiled loops."""
+        count = self.first[groups + 1] - self.first[groups]
+        first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+        own = np.arange(first[-1]) - np.repeat(first[:-1], count) + np.repeat(self.first[groups], count)
+        return Part(
+            np.ascontiguousarray(self.X[own].T),
+            first,
+            self.size[groups],
+            np.ascontiguousarray(charges[groups].T),
+            np.empty(len(own)),
+            np.empty(len(own)),
+        )
 
     def points(self) -> Points:
         """Return what compiled loops read."""

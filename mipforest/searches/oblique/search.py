@@ -58,7 +58,7 @@ ROUNDING = 1e-11
 STEPS_AT_ONCE = 20_000
 
 #: Boxes bisected at the last level, and above it, for a bound on sets that still grow.
-STEPS_FOR_A_BOUND, NODES_FOR_A_BOUND = 20_000, 30
+STEPS_FOR_A_BOUND, NODES_FOR_A_BOUND = 3_000, 30
 
 #: Most open boxes of a side that a box keeps; of more it keeps those that it was given.
 MOST_KEPT = 1_000
@@ -448,7 +448,7 @@ class ObliqueSearch:
         rest = own.rest + float(self._least[groups].sum())
         keep = min(keep, self.upper - self._rounding)
         target = min(keep, leaf.bound, rest)
-        store = new_store(own, cover)
+        store, part = new_store(own, cover), problem.part(groups, problem.charges)
         least_size, taken = (problem.N_min if exact else 0), 0
         tree: Split | int | None = None
         proven = False
@@ -457,8 +457,7 @@ class ObliqueSearch:
                 self._points,
                 own.items,
                 store,
-                groups,
-                problem.charges,
+                part,
                 least_size,
                 keep,
                 target,
