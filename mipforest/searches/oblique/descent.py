@@ -56,15 +56,11 @@ class Descent:
         self.problem = problem
         self._rng = np.random.default_rng(seed)
         self._points = problem.points()
-        self._levels = [
-            Level.of(problem, level, limit, sides_differ=True) for level in range(problem.depth)
-        ]
+        self._levels = [Level.of(problem, level, limit, sides_differ=True) for level in range(problem.depth)]
         self._rounding = ROUNDING * float(problem.charges.sum())
         self._all = np.arange(problem.n_groups)
 
-    def run(
-        self, tree: Splits, adopt: Callable[[Splits], None], expired: Callable[[], bool]
-    ) -> None:
+    def run(self, tree: Splits, adopt: Callable[[Splits], None], expired: Callable[[], bool]) -> None:
         """Improve a tree until the time is over or enough nodes have been visited.
 
         Parameters
@@ -198,7 +194,9 @@ class Descent:
                 one = int(store.best[1])
                 k = int(items.n_features[one])
                 features = items.features[one, :k]
-                found.w[t], found.b[t] = problem.midway(features, store.best[2 : 2 + k], float(store.best[2 + k]))
+                found.w[t], found.b[t] = problem.midway(
+                    features, store.best[2 : 2 + k], float(store.best[2 + k])
+                )
                 return found
         return found if now == plain else None
 

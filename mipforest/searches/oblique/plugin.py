@@ -45,7 +45,9 @@ class ObliqueSearch(TreeSearch):
             return reason
         structure = problem.structure
         if isinstance(structure, HyperplaneCharges) and structure.loss != "classes":
-            return f"its leaves are charged by the loss {structure.loss!r}, and the search counts wrong classes"
+            return (
+                f"its leaves are charged by the loss {structure.loss!r}, and the search counts wrong classes"
+            )
         return ""
 
     def search(
@@ -85,7 +87,9 @@ class ObliqueSearch(TreeSearch):
             return (trees.value - offset) * unit
 
         if not stopped:
-            _by_descent(own, trees, settings, (trees.value - offset) * unit, lambda: tell(-np.inf, 0), deadline)
+            _by_descent(
+                own, trees, settings, (trees.value - offset) * unit, lambda: tell(-np.inf, 0), deadline
+            )
         exact = search.ObliqueSearch(own, (trees.value - offset) * unit, adopt=adopt, tell=tell)
         ended = False if stopped else exact.run()
         bound = min(exact.bound / unit + offset, trees.value)
@@ -93,7 +97,12 @@ class ObliqueSearch(TreeSearch):
         if closed(trees.value, bound, settings.gap):
             status = Status.OPTIMAL
         return SearchResult(
-            trees.best, bound, status, exact.steps, events.end(trees.value, bound, exact.steps), message=_MESSAGE
+            trees.best,
+            bound,
+            status,
+            exact.steps,
+            events.end(trees.value, bound, exact.steps),
+            message=_MESSAGE,
         )
 
 
@@ -126,9 +135,7 @@ class _Trees:
         """Take a tree if it is better than the best one and a point of the model."""
         problem = self._problem
         value = problem.formulation.evaluate(tree, problem.instance)
-        if value < self.value and not (
-            problem.has_rows and problem.worst_violation(problem.encoded(tree))
-        ):
+        if value < self.value and not (problem.has_rows and problem.worst_violation(problem.encoded(tree))):
             self.best, self.value = tree, value
 
 

@@ -170,9 +170,7 @@ class Level:
     rest: float
 
     @classmethod
-    def of(
-        cls, problem: ObliqueProblem, level: int, limit: float, *, sides_differ: bool = False
-    ) -> Level:
+    def of(cls, problem: ObliqueProblem, level: int, limit: float, *, sides_differ: bool = False) -> Level:
         """Enumerate supports by price, and cut the hyperplanes of each into boxes.
 
         A hyperplane is scaled so that its largest weight, or its intercept where that is larger and bounded, is 1 in

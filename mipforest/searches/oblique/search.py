@@ -64,7 +64,7 @@ STEPS_FOR_A_BOUND, NODES_FOR_A_BOUND = 3_000, 30
 MOST_KEPT = 1_000
 
 
-class Ended(Exception):  # noqa: N818
+class Ended(Exception):
     """The time is over, or the caller has stopped the search."""
 
 
@@ -252,8 +252,10 @@ class ObliqueSearch:
         if level == self.problem.depth - 1:
             return self._solve_last(groups, cover, keep, exact=exact, untouched=untouched)
         own = self.levels[level]
-        without = self._without_split(level, groups, cover, keep, exact=exact, untouched=untouched)
-        if top and without.proven:
+        # A bound on trees that do not split here comes first; they are searched to the end once that is the least.
+        without = self._without_split(level, groups, cover, keep, exact=False, untouched=untouched)
+        settled = not exact
+        if top and without.tree is not None:
             self.upper = min(self.upper, self._adopt(without.tree))
         if cover is None:
             prices = own.items.price
@@ -273,6 +275,13 @@ class ObliqueSearch:
             target = min(now, without.bound, rest, np.inf if best is None else best[0])
             if top:
                 self._look(min(target, heap[0][0] if heap else np.inf))
+            least = heap[0][0] if heap else np.inf
+            if not settled and without.bound <= min(target, least) and without.bound < now:
+                settled = True
+                without = self._without_split(level, groups, cover, now, exact=True, untouched=untouched)
+                if top and without.proven:
+                    self.upper = min(self.upper, self._adopt(without.tree))
+                continue
             if not heap or heap[0][0] >= target:
                 break
             if not exact and nodes >= NODES_FOR_A_BOUND:
@@ -406,9 +415,7 @@ class ObliqueSearch:
         plane = self._plane(level, box.item, box.left, box.right)
         if plane is None:
             return np.inf, None
-        left = self._solve(
-            level + 1, box.left, box.left_cover, keep - price - box.right_bound, exact=True
-        )
+        left = self._solve(level + 1, box.left, box.left_cover, keep - price - box.right_bound, exact=True)
         if price + left.bound + box.right_bound >= keep:
             return np.inf, None
         right = self._solve(level + 1, box.right, box.right_cover, keep - price - left.bound, exact=True)
@@ -501,7 +508,9 @@ class ObliqueSearch:
         """Return the best centre of a store as a split."""
         one = int(store.best[1])
         k = int(own.items.n_features[one])
-        w, b = self.problem.midway(own.items.features[one, :k], store.best[2 : 2 + k], float(store.best[2 + k]))
+        w, b = self.problem.midway(
+            own.items.features[one, :k], store.best[2 : 2 + k], float(store.best[2 + k])
+        )
         return Split(self.problem.depth - 1, w, b, *self._labels(own, one))
 
     def _labels(self, own: Level, one: int) -> tuple[int, int] | tuple[None, None]:
