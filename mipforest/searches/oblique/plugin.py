@@ -68,13 +68,13 @@ class ObliqueSearch(TreeSearch):
         own = ObliqueProblem.of(structure, problem.data.X, problem.topology.depth)
         compile_by(search.run_on_little, problem.budget)
         events = SearchEvents(on_progress)
-        deadline = events.deadline(settings.time_limit)
         trees = _Trees(problem, start)
         unit = structure.unit if isinstance(structure, HyperplaneCharges) else 1.0
         offset = structure.offset if isinstance(structure, HyperplaneCharges) else 0.0
         stopped = events.tell(trees.value, -np.inf, 0)
         if not stopped and isinstance(structure, HyperplaneCharges):
             stopped = _by_local_search(problem, settings, trees, events)
+        deadline = events.deadline(settings.time_limit)  # compiling the local search did not count
 
         def tell(bound: float, steps: int) -> bool:
             nonlocal stopped

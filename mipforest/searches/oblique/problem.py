@@ -213,8 +213,8 @@ class Level:
 def cheap_supports(prices: FloatArray, limit: float) -> tuple[list[tuple[tuple[int, ...], float]], float]:
     """Return supports whose price is below a limit, and the least price of the supports left out (inf if none are).
 
-    A feature without a price is in every support, as it can have the weight 0. Supports that are left out have more than
-    :data:`MOST_FEATURES` features, or are none of the :data:`MOST_SUPPORTS` cheapest.
+    A feature without a price is in every support, as it can have the weight 0. Supports that are left out have more
+    than :data:`MOST_FEATURES` features, or are none of the :data:`MOST_SUPPORTS` cheapest.
     """
     free = tuple(np.flatnonzero(prices == 0).tolist())
     priced = [int(j) for j in np.argsort(prices, kind="stable") if 0 < prices[j] < limit]

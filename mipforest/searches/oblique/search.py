@@ -10,12 +10,13 @@ be the groups that each of them sends left and right, and U the others. Each hyp
 .. math::  \pi_\ell(F) + V_{\ell+1}(L) + V_{\ell+1}(R) + \sum_{g \in U} \min_k c_{gk}.
 
 Boxes are bisected, the least bound first. At the last level V is a sum of charges, and boxes are bisected by compiled
-loops (:mod:`~mipforest.searches.oblique.kernels`). A least leaf size is left out of bounds, and counted where all groups
-are decided.
+loops (:mod:`~mipforest.searches.oblique.kernels`). A least leaf size is left out of bounds, and counted where all
+groups are decided.
 
-**Why it ends.** The gap is positive. Once the scores of each group over a box span less than the gap, a group may go one
-way, or none. A box without open groups stands for one dichotomy: a linear programme says whether the box's support
-realises it, and the trees below are then searched with both sides as they are.
+**Why it ends.** The gap is positive. Once the scores of each group over a box span less than the gap, a group may go
+one way, or none. Above the last level, the sides of the last few open groups are chosen one by one. A box without open
+groups stands for one dichotomy: a linear programme says whether the box's support realises it, and the trees below are
+then searched with both sides as they are.
 
 **Covers.** L and R of half a box contain those of the box, and what the trees below may cost at most only falls. So a
 box of the next level whose bound reached that amount never has to be looked at again: the halves inherit the open boxes
@@ -37,6 +38,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches.oblique.kernels import (
+    BOTH,
     DECIDED,
     FOUND,
     FULL,
@@ -59,6 +61,9 @@ STEPS_AT_ONCE = 20_000
 
 #: Boxes bisected at the last level, and above it, for a bound on sets that still grow.
 STEPS_FOR_A_BOUND, NODES_FOR_A_BOUND = 3_000, 30
+
+#: Open groups of a box whose sides are chosen one by one, instead of bisecting the box on.
+FEW_OPEN = 4
 
 #: Most open boxes of a side that a box keeps; of more it keeps those that it was given.
 MOST_KEPT = 1_000
@@ -107,6 +112,10 @@ class Box:
         What is open below.
     n_open
         Groups that may go both ways; -1 before the box has been looked at.
+    sent
+        Groups for which a side was chosen, with that side.
+    undecided
+        The open group whose side would be chosen next; -1 where there is none.
     """
 
     centre: FloatArray
@@ -120,6 +129,8 @@ class Box:
     left_cover: Any = None
     right_cover: Any = None
     n_open: int = -1
+    sent: tuple[tuple[int, int], ...] = ()
+    undecided: int = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,11 +196,12 @@ class ObliqueSearch:
         self.problem, self.upper, self.steps = problem, upper, 0
         self._adopt, self._tell = adopt, tell
         self._points = problem.points()
-        self._least = problem.charges.min(axis=1)
+        self._least, self._most = problem.charges.min(axis=1), problem.charges.max(axis=1)
         self._rounding = ROUNDING * float(problem.charges.sum())
         limit = upper - float(self._least.sum())
         self.levels = [Level.of(problem, level, limit) for level in range(problem.depth)]
         self._planes: dict[tuple[int, int, bytes], tuple[FloatArray, float, bool] | None] = {}
+        self._values: dict[tuple[int, int, bytes], float] = {}
         self._number = count()
         #: Bound of the root's boxes that are open, and of what could not be decided.
         self._open, self._undecided = 0.0, np.inf
@@ -314,7 +326,7 @@ class ObliqueSearch:
                 continue
             nodes += 1
             self.steps += 1
-            for child in _halves(box):
+            for child in _parts(box):
                 examined = self._examined(level, groups, child, now, exact=exact, top=top)
                 if examined is not None:
                     heapq.heappush(heap, self._entry(examined))
@@ -366,11 +378,18 @@ class ObliqueSearch:
         n_open = sides(self._points, features, k, box.centre, box.half, groups, may)
         if n_open < 0:
             return None
+        for g, side in box.sent:
+            place = int(np.searchsorted(groups, g))
+            if may[place] not in (BOTH, side):
+                return None
+            n_open -= int(may[place] == BOTH)
+            may[place] = side
         left, right = groups[may == LEFT], groups[may == RIGHT]
         # A split that parts nothing is no better than none; of a part of the groups, the others may be parted.
         if exact and n_open == 0 and not (len(left) and len(right)):
             return None
-        loose = float(self._least[groups[(may != LEFT) & (may != RIGHT)]].sum())
+        undecided = groups[may == BOTH]
+        loose = float(self._least[undecided].sum())
         bounds, covers = [box.left_bound, box.right_bound], [box.left_cover, box.right_cover]
         trees: list[Any] = [None, None]
         parts, before = (left, right), (box.left, box.right)
@@ -404,10 +423,22 @@ class ObliqueSearch:
             left_cover=covers[0],
             right_cover=covers[1],
             n_open=n_open,
+            undecided=int(undecided[self._most[undecided].argmax()]) if n_open else -1,
         )
 
     def _decided(self, level: int, box: Box, keep: float) -> tuple[float, Split | None]:
         """Return the value of a box whose groups are all decided, and its best tree; ``None`` where none is proven."""
+        assert box.left is not None
+        assert box.right is not None
+        key = (level, box.item, box.left.tobytes() + b"|" + box.right.tobytes())
+        # The value of a dichotomy is the same in every box; it was not below a larger amount before.
+        if self._values.get(key, -np.inf) >= keep:
+            return np.inf, None
+        value, tree = self._decided_anew(level, box, keep)
+        self._values[key] = value if value < keep else keep
+        return value, tree
+
+    def _decided_anew(self, level: int, box: Box, keep: float) -> tuple[float, Split | None]:
         items = self.levels[level].items
         price = float(items.price[box.item])
         assert box.left is not None
@@ -537,8 +568,11 @@ class ObliqueSearch:
         return Split(self.problem.depth - 1, *plane_found[:2], *self._labels(own, one))
 
 
-def _halves(box: Box) -> tuple[Box, Box]:
-    """Bisect a box along its widest side."""
+def _parts(box: Box) -> tuple[Box, Box]:
+    """Bisect a box along its widest side, or, where few groups are open, choose the side of one."""
+    if box.n_open <= FEW_OPEN:
+        first, second = (replace(box, sent=(*box.sent, (box.undecided, side))) for side in (LEFT, RIGHT))
+        return first, second
     widest = int(box.half.argmax())
     half, low, high = box.half.copy(), box.centre.copy(), box.centre.copy()
     half[widest] /= 2

@@ -83,7 +83,7 @@ def test_the_optimum_is_that_of_all_trees(seed):
 @pytest.mark.parametrize("seed", range(100, 400))
 def test_the_optimum_is_that_of_all_trees_of_more_points(seed):
     check_against_enumeration(
-        seed, most_points=12 if seed % 10 == 0 else 7, most_features=3, depth=1 + (seed % 10 != 0)
+        seed, most_points=10 if seed % 10 == 0 else 6, most_features=3, depth=1 + (seed % 10 != 0)
     )
 
 
