@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -20,11 +22,14 @@ from mipforest.searches.oblique.search import ROUNDING, Boxes, new_store
 #: Supports that a visit of a node looks at, and boxes that it bisects.
 SUPPORTS, STEPS = 8, 1_500
 
+#: Share of visits that fit a logistic regression instead, and the decimal exponents of its inverse penalty.
+FITTED, PENALTIES = 0.3, (-1.0, 4.0)
+
 #: Visits without a better tree, for each node, before a node is changed at random.
 PATIENCE = 6
 
 #: Most visits.
-VISITS = 3_000
+VISITS = 4_000
 
 
 @dataclass(eq=False)
@@ -60,7 +65,13 @@ class Descent:
         self._rounding = ROUNDING * float(problem.charges.sum())
         self._all = np.arange(problem.n_groups)
 
-    def run(self, tree: Splits, adopt: Callable[[Splits], None], expired: Callable[[], bool]) -> None:
+    def run(
+        self,
+        tree: Splits,
+        adopt: Callable[[Splits], None],
+        expired: Callable[[], bool],
+        visits: int | None = VISITS,
+    ) -> None:
         """Improve a tree until the time is over or enough nodes have been visited.
 
         Parameters
@@ -71,11 +82,13 @@ class Descent:
             Called with every tree that is the best so far.
         expired
             Whether to stop.
+        visits
+            Most nodes to visit; ``None`` for no limit.
         """
         best, best_value = tree.copy(), self.value(tree)
         here, value, failed = best.copy(), best_value, 0
         n_nodes = len(tree.b)
-        for _ in range(VISITS):
+        for _ in count() if visits is None else range(visits):
             if expired():
                 return
             if failed > PATIENCE * n_nodes:
@@ -173,6 +186,15 @@ class Descent:
         elif not np.isfinite(now):
             return None
         keep = now - self._rounding
+        if self._rng.random() < FITTED:
+            labels = (0, 1)
+            if last and charges.shape[1] > 2:
+                labels = tuple(charges[groups].sum(axis=0).argsort()[:2])
+            fitted = self._fitted(level, groups, charges[groups][:, labels], keep)
+            if fitted is None:
+                return found if now == plain else None
+            found.w[t], found.b[t] = fitted
+            return found
         chosen = self._drawn(items, keep, tree.w[t])
         if len(chosen):
             boxes = np.flatnonzero(np.isin(own.item, chosen))
@@ -199,6 +221,74 @@ class Descent:
                 )
                 return found
         return found if now == plain else None
+
+    def _fitted(
+        self, level: int, groups: IntArray, charges: FloatArray, keep: float
+    ) -> tuple[FloatArray, float] | None:
+        """Return a split of a logistic regression on a drawn number of features, at the cheapest threshold.
+
+        Groups (m,) are to go where they are charged (m, 2) less, by noisy weights; ``None`` where none is below
+        ``keep``.
+        """
+        problem, rng = self.problem, self._rng
+        gain = charges[:, 0] - charges[:, 1]
+        counted = np.flatnonzero(np.isfinite(gain) & (gain != 0))
+        if len(np.unique(gain[counted] > 0)) < 2:
+            return None
+        from sklearn.linear_model import (
+            LogisticRegression,
+        )  # takes seconds to import, and small problems end before
+
+        points = problem.first[groups]
+        X, wanted = problem.X[points][counted], gain[counted] > 0
+        weight = np.abs(gain[counted]) * rng.lognormal(0.0, 0.3, len(counted))
+        prices = problem.prices[level]
+        features = np.flatnonzero(prices < keep)
+        penalty = 10.0 ** rng.uniform(*PENALTIES)
+        most = int((np.cumsum(np.sort(prices[features])) < keep).sum())
+        if most == 0:
+            return None
+        sizes = [len(features)]
+        if prices[features].max() > 0:
+            sizes.append(min(most, 1 + int(rng.geometric(0.3))))
+        w = np.zeros(problem.X.shape[1])
+        for size in sizes:
+            if size < len(features):
+                share = np.abs(w[features]) * X[:, features].std(axis=0)
+                features = features[np.argsort(-share, kind="stable")[:size]]
+            model = LogisticRegression(C=penalty, max_iter=200)
+            w[:] = 0.0
+            with catch_warnings():
+                simplefilter("ignore")  # where its steps do not suffice, the direction is as good as another
+                w[features] = model.fit(X[:, features], wanted, weight).coef_[0]
+        if not w.any():
+            return None
+        w /= np.abs(w).sum()
+        value, b = self._best_threshold(level, groups, charges, w)
+        return (w, b) if value < keep else None
+
+    def _best_threshold(
+        self, level: int, groups: IntArray, charges: FloatArray, w: FloatArray
+    ) -> tuple[float, float]:
+        """Return the cheapest threshold of a direction of absolute sum 1 that keeps the gap, as an intercept."""
+        problem = self.problem
+        score = problem.X @ w
+        low = np.minimum.reduceat(score, problem.first[:-1])[groups]
+        high = np.maximum.reduceat(score, problem.first[:-1])[groups]
+        order = np.argsort(low, kind="stable")
+        reach, floor = np.maximum.accumulate(high[order])[:-1], low[order][1:]
+        left = np.cumsum(charges[order, 0])[:-1]
+        right = np.cumsum(charges[order[::-1], 1])[::-1][1:]
+        below = np.cumsum(problem.size[groups][order])
+        fits = floor - reach >= problem.gap
+        if level == problem.depth - 1:
+            fits &= (below[:-1] >= problem.N_min) & (below[-1] - below[:-1] >= problem.N_min)
+        if not fits.any():
+            return np.inf, 0.0
+        cost = np.where(fits, left + right, np.inf)
+        best = int(cost.argmin())
+        price = float(problem.prices[level][w != 0].sum())
+        return price + float(cost[best]), -float(reach[best] + floor[best]) / 2
 
     def _children(self, tree: Splits, t: int, groups: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return what each group would cost on either side of a node, with the labels that leaves have now."""

@@ -2,8 +2,8 @@ r"""Compiled loops over boxes of hyperplanes.
 
 A **box** is a set of hyperplanes :math:`a^\top x + b` on the features of one support: a centre :math:`c` and half
 widths :math:`h`, for the weights and, last, the intercept. As features are in [0, 1], the scores of a point x over a
-box fill the interval :math:`c^\top (x, 1) \pm h^\top (x, 1)`. A point may go right where some score is at least 0, and left
-where some score is at most minus the gap. A group of points that stay together may go where all of them may. So every
+box fill the interval :math:`c^\top (x, 1) \pm h^\top (x, 1)`. A point may go right where some score is at least 0, and
+left where some score is at most minus the gap. A group of points that stay together may go where all of them may. So every
 hyperplane of the box sends the groups that may only go left to the left, and likewise right; where a group may go
 neither way, no hyperplane of the box keeps the gap.
 """

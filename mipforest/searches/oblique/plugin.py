@@ -17,14 +17,14 @@ from mipforest.solvers.solution import Progress, Status, closed
 from mipforest.trees import Tree
 
 if TYPE_CHECKING:
-    from mipforest.searches.oblique.problem import ObliqueProblem
+    from mipforest.searches.oblique.descent import Descent
     from mipforest.searches.oblique.search import Split
 
 #: Share of the time left, and most seconds, for a local search before the exact one, where there is one.
-LOCAL_SHARE, LOCAL_SECONDS = 0.2, 30.0
+LOCAL_SHARE, LOCAL_SECONDS = 0.1, 30.0
 
 #: The same for the descent, node by node.
-DESCENT_SHARE, DESCENT_SECONDS = 0.1, 20.0
+DESCENT_SHARE, DESCENT_SECONDS = 0.2, 60.0
 
 #: The search whose trees are a start, where it takes the problem.
 LOCAL_SEARCH = "local-search"
@@ -61,6 +61,7 @@ class ObliqueSearch(TreeSearch):
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches import compile_by
         from mipforest.searches.oblique import search
+        from mipforest.searches.oblique.descent import VISITS, Descent
         from mipforest.searches.oblique.problem import ObliqueProblem
 
         structure = problem.structure
@@ -82,17 +83,26 @@ class ObliqueSearch(TreeSearch):
             stopped = stopped or events.tell(trees.value, bound, steps)
             return stopped or monotonic() >= deadline or closed(trees.value, bound, settings.gap)
 
+        # A group pays its lesser charge at least.
+        least = float(own.charges.min(axis=1).sum())
+
         def adopt(tree: Split | int | None) -> float:
             trees.keep(*_in_heap_order(tree, problem))
             return (trees.value - offset) * unit
 
+        descent: Any = None
         if not stopped:
-            _by_descent(
-                own, trees, settings, (trees.value - offset) * unit, lambda: tell(-np.inf, 0), deadline
-            )
+            now = monotonic()
+            end = now + min(DESCENT_SECONDS, DESCENT_SHARE * (deadline - now))
+            descent = Descent(own, (trees.value - offset) * unit, settings.seed)
+            _improve(descent, trees, lambda: monotonic() >= end or tell(least, 0), VISITS)
         exact = search.ObliqueSearch(own, (trees.value - offset) * unit, adopt=adopt, tell=tell)
         ended = False if stopped else exact.run()
-        bound = min(exact.bound / unit + offset, trees.value)
+        bound = max(exact.bound, least) / unit + offset
+        if ended and np.isfinite(deadline) and not closed(trees.value, bound, settings.gap):
+            # Supports are left that the search does not take: what time is left is for a better tree.
+            _improve(descent, trees, lambda: tell(bound, exact.steps), None)
+        bound = min(bound, trees.value)
         status = Status.LIMIT if ended else Status.INTERRUPTED if stopped else Status.TIME_LIMIT
         if closed(trees.value, bound, settings.gap):
             status = Status.OPTIMAL
@@ -168,26 +178,13 @@ def _in_heap_order(tree: Split | int | None, problem: ProblemData) -> tuple[Floa
     return w, b
 
 
-def _by_descent(
-    own: ObliqueProblem,
-    trees: _Trees,
-    settings: SolveSettings,
-    limit: float,
-    stop: Callable[[], bool],
-    deadline: float,
-) -> None:
+def _improve(descent: Descent, trees: _Trees, stop: Callable[[], bool], visits: int | None) -> None:
     """Improve the best tree node by node."""
-    from mipforest.searches.oblique.descent import Descent, Splits
+    from mipforest.searches.oblique.descent import Splits
 
     assert trees.best is not None
-    now = monotonic()
-    end = now + min(DESCENT_SECONDS, DESCENT_SHARE * (deadline - now))
-    descent = Descent(own, limit, settings.seed)
-    descent.run(
-        Splits(trees.best.w, trees.best.b),
-        lambda found: trees.keep(found.w, found.b),
-        lambda: monotonic() >= end or stop(),
-    )
+    start = Splits(trees.best.w, trees.best.b)
+    descent.run(start, lambda found: trees.keep(found.w, found.b), stop, visits)
 
 
 def _by_local_search(
