@@ -120,15 +120,15 @@ def page(folder: Path, limit: float) -> str:
 
 PAGE = """# Oblique trees with a 0-1 loss
 
-`python benchmarks/oblique.py FOLDER --limit {limit:g} --output docs/benchmarks/oblique.md`: `oblique-search` on the cells
-of the suites `miret-tables-5-7` (the paper's improved model) and `margot-tables-5-6` (OCT-H), at most {limit:g} s on the
-clock per solve, one thread. {measured} Seconds are of the processor; compiling is not counted.
-The papers' gaps are those of Gurobi in an hour (MIRET) and in 600 s (OCT-H). Those of HiGHS in 60 s are in
-[Reproduction](../reproduction.md#miret-tables-5-to-7).
+`python benchmarks/oblique.py FOLDER --limit {limit:g} --output docs/benchmarks/oblique.md`: `oblique-search` on the
+cells of the suites `miret-tables-5-7` (the paper's improved model) and `margot-tables-5-6` (OCT-H), at most {limit:g} s
+on the clock per solve, one thread. {measured} Seconds are of the processor, which other programs may have used
+meanwhile; compiling is not counted. The papers' gaps are those of Gurobi in an hour (MIRET) and in 600 s (OCT-H). Those
+of HiGHS in 60 s are in [Reproduction](../reproduction.md#miret-tables-5-to-7).
 
 - *groups* of samples that no tree parts: they share the leaves of the ensemble, or are equal;
-- *supports by level*: sets of features whose price is below what the best tree found leaves for them, root first; at the
-  last level times the pairs of labels. Behind `+` stand others, with more than six features or beyond the cheapest
+- *supports by level*: sets of features whose price is below what the best tree found leaves for them, root first; at
+  the last level times the pairs of labels. Behind `+` stand others, with more than six features or beyond the cheapest
   3,000, which are bounded by their price alone.
 
 ## MIRET, depth 2

@@ -14,7 +14,7 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches.oblique.kernels import Items, refine
 from mipforest.searches.oblique.problem import Level, ObliqueProblem
 from mipforest.searches.oblique.search import ROUNDING, Boxes, new_store
@@ -118,7 +118,7 @@ class Descent:
         prices = self.problem.prices[levels]
         return float(prices[used].sum() + self._below(tree, 0, self._all)[self._all].sum())
 
-    def _sides(self, tree: Splits, t: int) -> tuple[FloatArray, FloatArray]:
+    def _sides(self, tree: Splits, t: int) -> tuple[BoolArray, BoolArray]:
         """Return whether each group goes right (G,), and whether it goes anywhere."""
         problem = self.problem
         if not tree.w[t].any():
@@ -153,7 +153,8 @@ class Descent:
             return self._all
         parent = (t - 1) // 2
         groups, right = self._reaching(tree, parent), self._sides(tree, parent)[0]
-        return groups[right[groups] == (t % 2 == 0)]
+        reaching: IntArray = groups[right[groups] == (t % 2 == 0)]
+        return reaching
 
     # ------------------------------------------------------------------ moves
 

@@ -3,9 +3,9 @@ r"""Compiled loops over boxes of hyperplanes.
 A **box** is a set of hyperplanes :math:`a^\top x + b` on the features of one support: a centre :math:`c` and half
 widths :math:`h`, for the weights and, last, the intercept. As features are in [0, 1], the scores of a point x over a
 box fill the interval :math:`c^\top (x, 1) \pm h^\top (x, 1)`. A point may go right where some score is at least 0, and
-left where some score is at most minus the gap. A group of points that stay together may go where all of them may. So every
-hyperplane of the box sends the groups that may only go left to the left, and likewise right; where a group may go
-neither way, no hyperplane of the box keeps the gap.
+left where some score is at most minus the gap. A group of points that stay together may go where all of them may. So
+every hyperplane of the box sends the groups that may only go left to the left, and likewise right; where a group may
+go neither way, no hyperplane of the box keeps the gap.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Part(NamedTuple):
 
 
 @kernel
-def least_gap(points, centre, half, k):  # type: ignore[no-untyped-def]
+def least_gap(points: Points, centre: FloatArray, half: FloatArray, k: int) -> tuple[float, float]:
     """Return the least gap of a box's hyperplanes, less the tolerance, and the tolerance of their scores."""
     if not points.l1:
         return points.gap - points.tolerance, points.tolerance
@@ -142,7 +142,16 @@ def least_gap(points, centre, half, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def may_go(points, features, k, centre, half, gap, tolerance, g):  # type: ignore[no-untyped-def]
+def may_go(
+    points: Points,
+    features: IntArray,
+    k: int,
+    centre: FloatArray,
+    half: FloatArray,
+    gap: float,
+    tolerance: float,
+    g: int,
+) -> int:
     """Return where a group may go over a box."""
     may = BOTH
     for i in range(points.first[g], points.first[g + 1]):
@@ -161,7 +170,15 @@ def may_go(points, features, k, centre, half, gap, tolerance, g):  # type: ignor
 
 
 @entry
-def sides(points, features, k, centre, half, groups, may):  # type: ignore[no-untyped-def]
+def sides(
+    points: Points,
+    features: IntArray,
+    k: int,
+    centre: FloatArray,
+    half: FloatArray,
+    groups: IntArray,
+    may: IntArray,
+) -> int:
     """Write where each of some groups (m,) may go over a box; return how many may go both ways, -1 for no split."""
     gap, tolerance = least_gap(points, centre, half, k)
     open_groups = 0
@@ -175,7 +192,7 @@ def sides(points, features, k, centre, half, groups, may):  # type: ignore[no-un
 
 
 @kernel
-def examine(points, items, store, box, part, least_size):  # type: ignore[no-untyped-def]
+def examine(points: Points, items: Items, store: Store, box: int, part: Part, least_size: int) -> float:
     """Bound a box for the groups at hand, and compare its centre with the best one; return the bound.
 
     A group that may go both ways pays the lesser charge. The bound is infinite where the box holds no split.
@@ -199,7 +216,8 @@ def examine(points, items, store, box, part, least_size):  # type: ignore[no-unt
             width[i] += h * x[i]
     price = items.price[one]
     charge_left, charge_right = part.charges[items.left[one]], part.charges[items.right[one]]
-    bound, value, undecided = price, price, 0
+    bound: float = price
+    value, undecided = price, 0
     n_left, n_right, own_left, own_right = 0, 0, 0, 0
     for r in range(n_groups):
         may_left, may_right, goes_left, goes_right = True, True, True, True
@@ -231,10 +249,10 @@ def examine(points, items, store, box, part, least_size):  # type: ignore[no-unt
 
 
 @kernel
-def before(store, i, j):  # type: ignore[no-untyped-def]
+def before(store: Store, i: int, j: int) -> bool:
     """Return whether a box comes out of the heap before another one."""
     if store.bound[i] != store.bound[j]:
-        return store.bound[i] < store.bound[j]
+        return bool(store.bound[i] < store.bound[j])
     wide_i, wide_j = 0.0, 0.0
     for q in range(store.half.shape[1]):
         wide_i, wide_j = max(wide_i, store.half[i, q]), max(wide_j, store.half[j, q])
@@ -242,7 +260,7 @@ def before(store, i, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sink(store):  # type: ignore[no-untyped-def]
+def sink(store: Store) -> None:
     """Move the first box of the heap down to its place."""
     place, n = 0, store.n[1]
     while True:
@@ -258,7 +276,7 @@ def sink(store):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def push(store, box):  # type: ignore[no-untyped-def]
+def push(store: Store, box: int) -> None:
     """Put a box into the heap."""
     place = store.n[1]
     store.n[1] += 1
@@ -272,7 +290,7 @@ def push(store, box):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def pop(store):  # type: ignore[no-untyped-def]
+def pop(store: Store) -> None:
     """Take the first box out of the heap."""
     store.n[1] -= 1
     store.heap[0] = store.heap[store.n[1]]
@@ -280,7 +298,7 @@ def pop(store):  # type: ignore[no-untyped-def]
 
 
 @entry
-def heapify(store):  # type: ignore[no-untyped-def]
+def heapify(store: Store) -> None:
     """Make a heap of all boxes."""
     store.n[1] = 0
     for box in range(store.n[0]):
@@ -288,15 +306,23 @@ def heapify(store):  # type: ignore[no-untyped-def]
 
 
 @entry
-def drop_first(store):  # type: ignore[no-untyped-def]
+def drop_first(store: Store) -> None:
     """Take the first box out of the heap."""
     pop(store)
 
 
 @entry
-def refine(  # type: ignore[no-untyped-def]
-    points, items, store, part, least_size, keep, target, rounding, steps
-):
+def refine(
+    points: Points,
+    items: Items,
+    store: Store,
+    part: Part,
+    least_size: int,
+    keep: float,
+    target: float,
+    rounding: float,
+    steps: int,
+) -> tuple[int, int]:
     """Bisect boxes, least bound first, until the least value of a last split of some groups is known, or large enough.
 
     Parameters

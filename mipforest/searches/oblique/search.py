@@ -610,10 +610,19 @@ def new_store(own: Level, cover: Boxes | None, room: int = 0) -> Store:
 def _larger(store: Store) -> Store:
     """Return a store with room for twice as many boxes."""
 
-    def twice(a: FloatArray) -> FloatArray:
+    def twice(a: Any) -> Any:
         return np.concatenate([a, np.zeros_like(a)])
 
-    return Store(*(twice(a) for a in store[:6]), store.n, store.best)
+    return Store(
+        centre=twice(store.centre),
+        half=twice(store.half),
+        item=twice(store.item),
+        bound=twice(store.bound),
+        fresh=twice(store.fresh),
+        heap=twice(store.heap),
+        n=store.n,
+        best=store.best,
+    )
 
 
 def run_on_little() -> None:
