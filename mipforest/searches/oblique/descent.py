@@ -28,8 +28,8 @@ FITTED, PENALTIES = 0.3, (-1.0, 4.0)
 #: Visits without a better tree, for each node, before a node is changed at random.
 PATIENCE = 6
 
-#: Most visits.
-VISITS = 4_000
+#: Visits for each group of samples.
+VISITS = 10
 
 
 @dataclass(eq=False)
@@ -70,7 +70,7 @@ class Descent:
         tree: Splits,
         adopt: Callable[[Splits], None],
         expired: Callable[[], bool],
-        visits: int | None = VISITS,
+        visits: int | None,
     ) -> None:
         """Improve a tree until the time is over or enough nodes have been visited.
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 #: Share of the time left, and most seconds, for a local search before the exact one, where there is one.
 LOCAL_SHARE, LOCAL_SECONDS = 0.1, 30.0
 
+#: Groups up to which the descent does without it: it takes longer to load than these problems take.
+FEW_GROUPS = 100
+
 #: The same for the descent, node by node.
 DESCENT_SHARE, DESCENT_SECONDS = 0.2, 60.0
 
@@ -73,7 +76,7 @@ class ObliqueSearch(TreeSearch):
         unit = structure.unit if isinstance(structure, HyperplaneCharges) else 1.0
         offset = structure.offset if isinstance(structure, HyperplaneCharges) else 0.0
         stopped = events.tell(trees.value, -np.inf, 0)
-        if not stopped and isinstance(structure, HyperplaneCharges):
+        if not stopped and isinstance(structure, HyperplaneCharges) and own.n_groups > FEW_GROUPS:
             stopped = _by_local_search(problem, settings, trees, events)
         deadline = events.deadline(settings.time_limit)  # compiling the local search did not count
 
@@ -95,7 +98,7 @@ class ObliqueSearch(TreeSearch):
             now = monotonic()
             end = now + min(DESCENT_SECONDS, DESCENT_SHARE * (deadline - now))
             descent = Descent(own, (trees.value - offset) * unit, settings.seed)
-            _improve(descent, trees, lambda: monotonic() >= end or tell(least, 0), VISITS)
+            _improve(descent, trees, lambda: monotonic() >= end or tell(least, 0), VISITS * own.n_groups)
         exact = search.ObliqueSearch(own, (trees.value - offset) * unit, adopt=adopt, tell=tell)
         ended = False if stopped else exact.run()
         bound = max(exact.bound, least) / unit + offset

@@ -41,7 +41,15 @@ def random_problem(seed, *, most_points, most_features, depth=None):
         np.add.at(charges, group, wrong)
         prices = np.round(price * rng.uniform(0.5, 2.0, (depth, p)), 3)
         prices[rng.random((depth, p)) < 0.2] = np.inf
-        structure = LabelledLeaves(group=group, charges=charges, prices=prices, gap=gap)
+        improved = seed % 3 == 1 and np.isfinite(prices).any()
+        structure = LabelledLeaves(
+            group=group,
+            charges=charges,
+            prices=prices,
+            gap=gap,
+            upper_intercepts=0.0 if improved else -1.0,
+            needs_split=bool(improved),
+        )
     return ObliqueProblem.of(structure, X, depth)
 
 
@@ -65,7 +73,7 @@ def searched(problem, stop_after=np.inf):
 
 def check_against_enumeration(seed, **sizes):
     problem = random_problem(seed, **sizes)
-    expected = optimum(problem)
+    expected = optimum(problem, problem.upper_intercepts)
     value, bound, ended = searched(problem)
     assert ended
     assert value == pytest.approx(expected, abs=NEAR), seed
@@ -93,7 +101,7 @@ def test_a_gap_as_wide_as_the_data_is_kept_and_a_wider_one_is_not(gap):
     data = Dataset.from_arrays([[0.0], [0.25], [0.5], [1.0]], [0, 0, 0, 1], scaling="none")
     narrow = Dataset.from_arrays([[0.0], [0.75], [1.0]], [0, 0, 1], scaling="none")
     for samples, fits in ((data, True), (narrow, gap == 0.25)):  # exact: a copy
-        result = OctH(mu=gap).build(samples, 1).solve(solver="oblique-search", gap=0)
+        result = OctH(mu=gap).build(samples, 1).solve(solver="oblique-search", start="cart", gap=0)
         assert result.status == "optimal"
         assert (result.objective == 0) is fits  # exact: no sample is wrong
 
