@@ -88,6 +88,7 @@ from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import PerNode, TreeEnsemble, parameter
+from mipforest.problem.structure import LabelledLeaves
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import RESIDUE, keep_sides
@@ -156,6 +157,7 @@ class Miret(Formulation):
     least_objective = 0.0
     gap_parameter = "epsilon"
     gap_rows = ("left", "right")
+    structure_type = LabelledLeaves
 
     alpha: float = parameter(0.2, "cost of a feature, over its frequency at the level", at_least=0)
     gamma: PerNode = parameter(0.0, "least frequency of a feature, per level", at_least=0)
@@ -198,6 +200,19 @@ class Miret(Formulation):
         )
         with instance.budget.phase("start", "finding a start tree"):
             return replace(instance, known=self.start("node-by-node", instance))
+
+    def structure(self, instance: MiretInstance) -> LabelledLeaves:
+        """Return what searches may know; by change 2 above, ``tight`` has the trees of ``paper``."""
+        target, improved = instance.target, self.variant == "improved"
+        group = merge_equal_samples(target.group, instance.data.X[:, target.allowed.any(axis=0)])
+        return LabelledLeaves(
+            group=group,
+            charges=target.wrong_weights(group),
+            prices=np.where(target.allowed, target.feature_costs(self.alpha), np.inf),
+            gap=self.epsilon,
+            upper_intercepts=0.0 if improved else -1.0,
+            needs_split=improved,
+        )
 
     def declare(self, m: Model, instance: MiretInstance) -> None:
         data, topology, target, group = instance.data, instance.topology, instance.target, instance.group

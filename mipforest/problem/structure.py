@@ -7,6 +7,7 @@ The structures that are here are
 
 - :class:`TreeCharges`, of trees whose objective is a sum over leaves and splits, with :class:`HyperplaneCharges` and
   :class:`UnivariateProblem` for kinds of splits;
+- :class:`LabelledLeaves`, of trees of hyperplane splits whose leaves have given labels;
 - :class:`~mipforest.heuristics.node_problems.NodeProblems`, of trees whose objective is a sum of problems at the nodes;
 - :class:`~mipforest.heuristics.score_cards.CardProblem`, of score cards of least log-loss;
 - :class:`SmoothProblem`, of models without rows.
@@ -111,6 +112,39 @@ class UnivariateProblem(TreeCharges):
     words: ClassVar[str] = "trees of univariate splits and constant leaves"
 
     thresholds: Thresholds
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LabelledLeaves:
+    """Trees of hyperplane splits whose leaves predict 0, 1, 0, 1, ..., and what they are charged.
+
+    A split sends samples with ``a.x + b >= 0`` right and those with ``a.x + b <= -gap`` left, and no others reach it;
+    its weights and its intercept are in [-1, 1].
+
+    Attributes
+    ----------
+    group
+        (n,) number of the group of each sample, from 0; the samples of a group share a leaf.
+    charges
+        (G, 2) what a group costs in a leaf of each label, at least 0.
+    prices
+        (depth, p) what a feature costs in a split of a level, at least 0; infinite where it is not allowed.
+    gap
+        Least distance between the scores of both sides.
+    upper_intercepts
+        Least intercept above the last level: below -gap/2 it leaves out no tree, as a split may be reversed there.
+    needs_split
+        Whether a tree without a split pays for its cheapest feature nevertheless.
+    """
+
+    words: ClassVar[str] = "trees of hyperplane splits with labelled leaves"
+
+    group: IntArray
+    charges: FloatArray
+    prices: FloatArray
+    gap: float
+    upper_intercepts: float = -1.0
+    needs_split: bool = False
 
 
 @dataclass(frozen=True, eq=False)

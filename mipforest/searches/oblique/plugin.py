@@ -1,0 +1,222 @@
+"""The tree search ``oblique-search``: from a problem to groups and prices, and back to a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from mipforest.arrays import FloatArray
+from mipforest.problem.problem_data import ProblemData
+from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves, Structure
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch, get_search
+from mipforest.settings import SolveSettings
+from mipforest.solvers.solution import Progress, Status, closed
+from mipforest.trees import Tree
+
+if TYPE_CHECKING:
+    from mipforest.searches.oblique.descent import Descent
+    from mipforest.searches.oblique.search import Split
+
+#: Share of the time left, and most seconds, for a local search before the exact one, where there is one.
+LOCAL_SHARE, LOCAL_SECONDS = 0.1, 30.0
+
+#: Groups up to which the descent does without it: it takes longer to load than these problems take.
+FEW_GROUPS = 100
+
+#: The same for the descent, node by node.
+DESCENT_SHARE, DESCENT_SECONDS = 0.2, 60.0
+
+#: The search whose trees are a start, where it takes the problem.
+LOCAL_SEARCH = "local-search"
+
+
+class ObliqueSearch(TreeSearch):
+    """Exact search for trees of hyperplane splits whose leaves predict classes."""
+
+    name: ClassVar[str] = "oblique-search"
+    summary: ClassVar[str] = "exact branch and bound over boxes of hyperplanes, with a price per feature"
+    structures: ClassVar[tuple[type[Structure], ...]] = (HyperplaneCharges, LabelledLeaves)
+    limits_in_words: ClassVar[str] = "leaves predict a class"
+    takes_weights: ClassVar[bool] = True
+
+    def refusal(self, problem: ProblemData) -> str:
+        """Say why the search does not take a problem; empty where it does."""
+        if reason := super().refusal(problem):
+            return reason
+        structure = problem.structure
+        if isinstance(structure, HyperplaneCharges) and structure.loss != "classes":
+            return (
+                f"its leaves are charged by the loss {structure.loss!r}, and the search counts wrong classes"
+            )
+        return ""
+
+    def search(
+        self,
+        problem: ProblemData,
+        settings: SolveSettings,
+        *,
+        start: Tree | None,
+        on_progress: Progress | None,
+    ) -> SearchResult:
+        """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        from mipforest.searches import compile_by
+        from mipforest.searches.oblique import search
+        from mipforest.searches.oblique.descent import VISITS, Descent
+        from mipforest.searches.oblique.problem import ObliqueProblem
+
+        structure = problem.structure
+        assert isinstance(structure, HyperplaneCharges | LabelledLeaves)  # ``refusal`` has seen to it
+        own = ObliqueProblem.of(structure, problem.data.X, problem.topology.depth)
+        compile_by(search.run_on_little, problem.budget)
+        events = SearchEvents(on_progress)
+        trees = _Trees(problem, start)
+        unit = structure.unit if isinstance(structure, HyperplaneCharges) else 1.0
+        offset = structure.offset if isinstance(structure, HyperplaneCharges) else 0.0
+        stopped = events.tell(trees.value, -np.inf, 0)
+        if not stopped and isinstance(structure, HyperplaneCharges) and own.n_groups > FEW_GROUPS:
+            stopped = _by_local_search(problem, settings, trees, events)
+        deadline = events.deadline(settings.time_limit)  # compiling the local search did not count
+
+        def tell(bound: float, steps: int) -> bool:
+            nonlocal stopped
+            bound = bound / unit + offset
+            stopped = stopped or events.tell(trees.value, bound, steps)
+            return stopped or monotonic() >= deadline or closed(trees.value, bound, settings.gap)
+
+        # A group pays its lesser charge at least.
+        least = float(own.charges.min(axis=1).sum())
+
+        def adopt(tree: Split | int | None) -> float:
+            trees.keep(*_in_heap_order(tree, problem))
+            return (trees.value - offset) * unit
+
+        descent: Any = None
+        if not stopped:
+            now = monotonic()
+            end = now + min(DESCENT_SECONDS, DESCENT_SHARE * (deadline - now))
+            descent = Descent(own, (trees.value - offset) * unit, settings.seed)
+            _improve(descent, trees, lambda: monotonic() >= end or tell(least, 0), VISITS * own.n_groups)
+        exact = search.ObliqueSearch(own, (trees.value - offset) * unit, adopt=adopt, tell=tell)
+        ended = False if stopped else exact.run()
+        bound = max(exact.bound, least) / unit + offset
+        if ended and np.isfinite(deadline) and not closed(trees.value, bound, settings.gap):
+            # Supports are left that the search does not take: what time is left is for a better tree.
+            _improve(descent, trees, lambda: tell(bound, exact.steps), None)
+        bound = min(bound, trees.value)
+        status = Status.LIMIT if ended else Status.INTERRUPTED if stopped else Status.TIME_LIMIT
+        if closed(trees.value, bound, settings.gap):
+            status = Status.OPTIMAL
+        return SearchResult(
+            trees.best,
+            bound,
+            status,
+            exact.steps,
+            events.end(trees.value, bound, exact.steps),
+            message=_MESSAGE,
+        )
+
+
+_MESSAGE = "the bound is that of all hyperplanes with the gap, less the tolerance of the rows"
+
+
+class _Trees:
+    """The best tree that the formulation accepts."""
+
+    def __init__(self, problem: ProblemData, start: Tree | None) -> None:
+        self._problem = problem
+        self.best: Tree | None = None
+        self.value = np.inf
+        for label in (0, 1):
+            self.keep(*_in_heap_order(label, problem))
+        for tree in (problem.instance.known, start):
+            if isinstance(tree, Tree):
+                self.take(tree)
+
+    def keep(self, w: FloatArray, b: FloatArray) -> None:
+        """Take the tree of some splits (|B|, p) and (|B|,) if it is better than the best one."""
+        data, topology = self._problem.data, self._problem.topology
+        labels = np.tile([0, 1], topology.n_leaves // 2).astype(np.int64)
+        tree = Tree(topology.depth, w, b, labels, tuple(data.classes), tuple(data.features.labels))
+        if isinstance(self._problem.structure, HyperplaneCharges):
+            tree = self._problem.formulation.relabel(tree, self._problem.instance)
+        self.take(tree)
+
+    def take(self, tree: Tree) -> None:
+        """Take a tree if it is better than the best one and a point of the model."""
+        problem = self._problem
+        value = problem.formulation.evaluate(tree, problem.instance)
+        if value < self.value and not (problem.has_rows and problem.worst_violation(problem.encoded(tree))):
+            self.best, self.value = tree, value
+
+
+def _in_heap_order(tree: Split | int | None, problem: ProblemData) -> tuple[FloatArray, FloatArray]:
+    """Return the splits (|B|, p) and (|B|,) of a tree; where a level does not split, samples go right."""
+    from mipforest.searches.oblique.search import Split
+
+    topology, given = problem.topology, isinstance(problem.structure, LabelledLeaves)
+    w = np.zeros((topology.n_branches, problem.data.p))
+    b = np.full(topology.n_branches, 1.0 if given else 0.0)
+
+    def place(part: Any, t: int) -> None:
+        if t >= topology.n_branches:
+            return
+        if isinstance(part, Split) and part.level == topology.levels[t]:
+            w[t], b[t] = part.w, part.b
+            place(part.left, topology.left(t))
+            place(part.right, topology.right(t))
+        elif t in topology.last_branches:
+            b[t] = -1.0 if given and part == 0 else b[t]
+        else:
+            place(part, topology.right(t))
+
+    place(tree, 0)
+    structure = problem.structure
+    if isinstance(structure, LabelledLeaves) and structure.needs_split and not w.any():
+        # The cheapest feature is paid for, and its split leaves all samples where they go already.
+        level, j = np.unravel_index(int(structure.prices.argmin()), structure.prices.shape)
+        w[topology.at_level(int(level))[0], j] = (1.0 - structure.gap) / 2.0
+    return w, b
+
+
+def _improve(descent: Descent, trees: _Trees, stop: Callable[[], bool], visits: int | None) -> None:
+    """Improve the best tree node by node."""
+    from mipforest.searches.oblique.descent import Splits
+
+    assert trees.best is not None
+    start = Splits(trees.best.w, trees.best.b)
+    descent.run(start, lambda found: trees.keep(found.w, found.b), stop, visits)
+
+
+def _by_local_search(
+    problem: ProblemData, settings: SolveSettings, trees: _Trees, events: SearchEvents
+) -> bool:
+    """Improve the best tree by the local search; return whether the caller has stopped it."""
+    local = get_search(LOCAL_SEARCH)
+    if local.objection(problem):
+        return False
+    left = events.deadline(settings.time_limit) - monotonic()
+    stopped = False
+
+    def tell(event: Any) -> bool:
+        nonlocal stopped
+        stopped = stopped or events.tell(min(event.objective, trees.value), -np.inf, 0)
+        return stopped
+
+    excluded = problem.budget.excluded_seconds
+    found = local.search(
+        problem,
+        SolveSettings(
+            time_limit=max(0.0, min(LOCAL_SECONDS, LOCAL_SHARE * left)),
+            threads=settings.threads,
+            seed=settings.seed,
+        ),
+        start=trees.best,
+        on_progress=tell,
+    )
+    events.began += problem.budget.excluded_seconds - excluded
+    if isinstance(found.tree, Tree):
+        trees.take(found.tree)
+    return stopped

@@ -1,0 +1,334 @@
+"""Trees of hyperplane splits with additive losses, in the form that the search works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from scipy.optimize import linprog
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves
+from mipforest.searches.oblique.kernels import Items, Part, Points
+from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.trees.sides import RESIDUE
+
+#: Most features of a support whose splits are searched; larger ones are bounded by their price.
+MOST_FEATURES = 6
+
+#: Most supports of a level that are searched, the cheapest first; the price of the next one bounds the others.
+MOST_SUPPORTS = 3000
+
+#: Most supports of one number of features that are listed, to choose the cheapest from.
+MOST_LISTED = 100_000
+
+#: What HiGHS may miss a row of a separation by; added to the tolerance, so that no split is lost by it.
+LP_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ObliqueProblem:
+    """A problem of :class:`HyperplaneCharges` or :class:`LabelledLeaves`, with the samples that stay together merged.
+
+    Attributes
+    ----------
+    X
+        (N, p) distinct points of the groups, features in [0, 1], those of a group one after the other.
+    first
+        (G + 1,) where each group begins.
+    size
+        (G,) samples of each group.
+    charges
+        (G, K) what each group pays for each label.
+    prices
+        (depth, p) what a feature costs at a level, infinite where it is not allowed.
+    gap
+        Least distance between the scores of both sides.
+    l1
+        Whether that is for weights of absolute sum 1, and any threshold; else weights and intercepts are in [-1, 1].
+    given_labels
+        Whether the left child of a node of the last level predicts label 0 and the right one label 1; else leaves
+        predict what is cheapest.
+    N_min
+        Least number of samples in a leaf that holds any.
+    upper_intercepts
+        Least intercept above the last level.
+    least_price
+        What a tree without a split pays in addition.
+    """
+
+    X: FloatArray
+    first: IntArray
+    size: IntArray
+    charges: FloatArray
+    prices: FloatArray
+    gap: float
+    l1: bool
+    given_labels: bool
+    N_min: int = 1
+    upper_intercepts: float = -1.0
+    least_price: float = 0.0
+
+    @classmethod
+    def of(cls, structure: HyperplaneCharges | LabelledLeaves, X: FloatArray, depth: int) -> ObliqueProblem:
+        """Merge samples (n, p) that no tree parts, and sum up what they are charged."""
+        if isinstance(structure, LabelledLeaves):
+            allowed = np.isfinite(structure.prices).any(axis=0)
+            seen = np.where(allowed, X, 0.0)
+            group = np.asarray(structure.group)
+            points, at = np.unique(np.column_stack([group, seen]), axis=0, return_index=True)
+            count = np.bincount(points[:, 0].astype(np.int64))
+            finite = structure.prices[np.isfinite(structure.prices)]
+            return cls(
+                X=np.ascontiguousarray(X[at]),
+                first=np.concatenate([[0], np.cumsum(count)]).astype(np.int64),
+                size=np.bincount(group).astype(np.int64),
+                charges=np.ascontiguousarray(structure.charges),
+                prices=structure.prices,
+                gap=structure.gap,
+                l1=False,
+                given_labels=True,
+                upper_intercepts=structure.upper_intercepts,
+                least_price=float(finite.min(initial=np.inf)) if structure.needs_split else 0.0,
+            )
+        rows, group = np.unique(X, axis=0, return_inverse=True)
+        group = group.ravel()
+        y = np.asarray(structure.y, dtype=np.int64)
+        weight = np.ones(len(y)) if structure.weight is None else np.asarray(structure.weight, dtype=float)
+        n_classes = int(y.max()) + 1 if structure.costs is None else len(structure.costs)
+        costs = 1.0 - np.eye(n_classes) if structure.costs is None else np.asarray(structure.costs)
+        charges = np.zeros((len(rows), n_classes))
+        np.add.at(charges, group, weight[:, None] * costs[y])
+        return cls(
+            X=np.ascontiguousarray(rows),
+            first=np.arange(len(rows) + 1, dtype=np.int64),
+            size=np.bincount(group).astype(np.int64),
+            charges=charges,
+            prices=np.full((depth, X.shape[1]), float(structure.split_cost)),
+            gap=structure.margin,
+            l1=True,
+            given_labels=False,
+            N_min=structure.N_min,
+        )
+
+    @property
+    def depth(self) -> int:
+        """Levels of splits."""
+        return len(self.prices)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.size)
+
+    def midway(self, features: IntArray, weights: FloatArray, intercept: float) -> tuple[FloatArray, float]:
+        """Return weights (p,) and the intercept that moves the threshold of a tree, 0, to the middle of the gap."""
+        w = np.zeros(self.X.shape[1])
+        w[features] = weights
+        return w, intercept + self.gap / 2 * (float(np.abs(weights).sum()) if self.l1 else 1.0)
+
+    def part(self, groups: IntArray, charges: FloatArray) -> Part:
+        """Return some groups (m,) with their charges (G, K) for compiled loops."""
+        count = self.first[groups + 1] - self.first[groups]
+        first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+        own = np.arange(first[-1]) - np.repeat(first[:-1], count) + np.repeat(self.first[groups], count)
+        return Part(
+            np.ascontiguousarray(self.X[own].T),
+            first,
+            self.size[groups],
+            np.ascontiguousarray(charges[groups].T),
+            np.empty(len(own)),
+            np.empty(len(own)),
+        )
+
+    def points(self) -> Points:
+        """Return what compiled loops read."""
+        return Points(self.X, self.first, self.size, self.gap, self.l1, FEASIBILITY_TOLERANCE)
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The supports of a level whose price is below a limit, and the first boxes of their hyperplanes.
+
+    Attributes
+    ----------
+    items
+        The supports, with both labels at the last level.
+    centre, half, item
+        Boxes that hold all hyperplanes of these supports, up to scaling, and above the last level up to a change of
+        sides.
+    rest
+        What any support costs at least that is not among them.
+    """
+
+    items: Items
+    centre: FloatArray
+    half: FloatArray
+    item: IntArray
+    rest: float
+
+    @classmethod
+    def of(cls, problem: ObliqueProblem, level: int, limit: float, *, sides_differ: bool = False) -> Level:
+        """Enumerate supports by price, and cut the hyperplanes of each into boxes.
+
+        A hyperplane is scaled so that its largest weight, or its intercept where that is larger and bounded, is 1 in
+        size. Scaling up keeps the gap.
+        """
+        last = level == problem.depth - 1
+        both_ways = last or sides_differ
+        supports, rest = cheap_supports(problem.prices[level], limit)
+        pairs = [(0, 1)]
+        if last:
+            K = problem.charges.shape[1]
+            pairs = [(0, 1)] if problem.given_labels else list(combinations(range(K), 2))
+        n_dims = max((len(support) for support, _ in supports), default=1)
+        features = np.full((len(supports) * len(pairs), n_dims), -1, dtype=np.int64)
+        count, price = np.zeros(len(features), np.int64), np.zeros(len(features))
+        labels = np.zeros((2, len(features)), np.int64)
+        centre, half, item = [], [], []
+        one = 0
+        for support, cost in supports:
+            boxes = _faces(len(support), problem, both_ways=both_ways)
+            for pair in pairs:
+                k = len(support)
+                features[one, :k], count[one], price[one], labels[:, one] = support, k, cost, pair
+                for low, high in boxes:
+                    padded = np.zeros((2, n_dims + 1))
+                    padded[:, : k + 1] = (low + high) / 2, (high - low) / 2
+                    centre.append(padded[0])
+                    half.append(padded[1])
+                    item.append(one)
+                one += 1
+        return cls(
+            Items(features, count, price, labels[0].copy(), labels[1].copy()),
+            np.array(centre).reshape(-1, n_dims + 1),
+            np.array(half).reshape(-1, n_dims + 1),
+            np.array(item, dtype=np.int64),
+            rest,
+        )
+
+
+def cheap_supports(prices: FloatArray, limit: float) -> tuple[list[tuple[tuple[int, ...], float]], float]:
+    """Return supports whose price is below a limit, and the least price of the supports left out (inf if none are).
+
+    A feature without a price is in every support, as it can have the weight 0. Supports that are left out have more
+    than :data:`MOST_FEATURES` features, or are none of the :data:`MOST_SUPPORTS` cheapest.
+    """
+    free = tuple(np.flatnonzero(prices == 0).tolist())
+    priced = [int(j) for j in np.argsort(prices, kind="stable") if 0 < prices[j] < limit]
+    if len(free) > MOST_FEATURES:
+        return [], 0.0
+    found = [(free, 0.0)] if free else []
+    rest = np.inf
+    for k in range(1, len(priced) + 1):
+        least = float(prices[priced[:k]].sum())
+        if least >= limit:
+            break
+        if k + len(free) > MOST_FEATURES or len(found) > MOST_SUPPORTS or comb(len(priced), k) > MOST_LISTED:
+            rest = least
+            break
+        found += [
+            (tuple(sorted((*free, *chosen))), cost)
+            for chosen in combinations(priced, k)
+            if (cost := float(prices[list(chosen)].sum())) < limit
+        ]
+    found.sort(key=lambda support: support[1])
+    if len(found) > MOST_SUPPORTS:
+        rest = min(rest, found[MOST_SUPPORTS][1])
+    return found[:MOST_SUPPORTS], rest
+
+
+def _faces(k: int, problem: ObliqueProblem, *, both_ways: bool) -> list[tuple[FloatArray, FloatArray]]:
+    """Return boxes, by their lowest and highest corners, that hold all hyperplanes on k features up to scaling.
+
+    Parameters
+    ----------
+    k
+        Number of features.
+    problem
+        Its weights and gap.
+    both_ways
+        Whether the right side is told from the left one. Otherwise a hyperplane whose largest weight is -1, or whose
+        intercept is, is replaced by the reversed one: weights -a and intercept -b - gap, scaled up by at most
+        1 / (1 - gap) where the intercept has to be 1 again.
+    """
+    boxes = []
+    signs = (1.0, -1.0) if both_ways else (1.0,)
+    for j in range(k):
+        for sign in signs:
+            low, high = -np.ones(k + 1), np.ones(k + 1)
+            low[j] = high[j] = sign
+            if problem.l1:  # a score of 0 on the right side: the intercept is minus the score of some point
+                low[k], high[k] = (-k, k - 1.0) if sign > 0 else (1.0 - k, k)
+            elif not both_ways:
+                low[k] = -1.0 - problem.gap
+            boxes.append((low, high))
+    if not problem.l1:
+        for sign in signs:
+            widest = 1.0 if both_ways else 1.0 / (1.0 - problem.gap)
+            low, high = np.full(k + 1, -widest), np.full(k + 1, widest)
+            low[k] = high[k] = sign
+            boxes.append((low, high))
+    return boxes
+
+
+def separating(
+    problem: ObliqueProblem,
+    features: IntArray,
+    left: IntArray,
+    right: IntArray,
+    least_intercept: float,
+) -> tuple[FloatArray, float] | None:
+    """Return the hyperplane that parts two sets of groups with the widest room to its gap, by a linear programme.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    features
+        (k,) features that it may use.
+    left, right
+        Groups of both sides.
+    least_intercept
+        Least intercept, where intercepts are bounded.
+
+    Returns
+    -------
+    weights, intercept
+        (p,) weights and the intercept; ``None`` where every hyperplane misses some row by more than the tolerance.
+    """
+    k = len(features)
+    rows = [np.arange(problem.first[g], problem.first[g + 1]) for g in (*left, *right)]
+    X = problem.X[np.concatenate(rows)][:, features] if rows else np.zeros((0, k))
+    n_left = sum(len(own) for own in rows[: len(left)])
+    right_side = np.arange(len(X)) >= n_left
+    sign = np.where(right_side, -1.0, 1.0)
+    limit = np.where(right_side, 0.0, -problem.gap)
+    # Columns: weights, intercept, the room; with the l1 norm, weights are differences of two columns.
+    signed = sign[:, None] * X
+    if problem.l1:
+        A = np.column_stack([signed, -signed, sign, np.ones(len(X))])
+        A = np.vstack([A, np.concatenate([np.ones(2 * k), [0.0, 0.0]])])
+        limit = np.append(limit, 1.0)
+        bounds = [(0.0, 1.0)] * (2 * k) + [(-2.0, 2.0), (-1.0, 1.0)]
+    else:
+        A = np.column_stack([signed, sign, np.ones(len(X))])
+        bounds = [(-1.0, 1.0)] * k + [(least_intercept, 1.0), (-1.0, 1.0)]
+    cost = np.zeros(A.shape[1])
+    cost[-1] = -1.0
+    found = linprog(
+        cost,
+        A_ub=A,
+        b_ub=limit,
+        bounds=bounds,
+        method="highs-ds",
+        options={"primal_feasibility_tolerance": LP_TOLERANCE, "dual_feasibility_tolerance": LP_TOLERANCE},
+    )
+    if found.x is None:
+        raise ArithmeticError(f"the separation by a linear programme ended with: {found.message}")
+    if found.x[-1] < -FEASIBILITY_TOLERANCE - 10 * LP_TOLERANCE:
+        return None
+    weights = found.x[:k] - found.x[k : 2 * k] if problem.l1 else found.x[:k]
+    return problem.midway(features, np.where(np.abs(weights) > RESIDUE, weights, 0.0), float(found.x[-2]))

@@ -1,0 +1,641 @@
+r"""Branch and bound over boxes of hyperplanes, level by level.
+
+**Notation.** :math:`V_\ell(S)` is the least value of a tree of the levels from :math:`\ell` on for the groups S that
+reach it. A hyperplane of level :math:`\ell` on a support F parts S into L and R, and is worth
+:math:`\pi_\ell(F) + V_{\ell+1}(L) + V_{\ell+1}(R)`.
+
+**Bounds.** Charges and prices are at least 0, so that V only grows with S. Let a box hold hyperplanes on F, let L and R
+be the groups that each of them sends left and right, and U the others. Each hyperplane of the box is worth at least
+
+.. math::  \pi_\ell(F) + V_{\ell+1}(L) + V_{\ell+1}(R) + \sum_{g \in U} \min_k c_{gk}.
+
+Boxes are bisected, the least bound first. At the last level V is a sum of charges, and boxes are bisected by compiled
+loops (:mod:`~mipforest.searches.oblique.kernels`). A least leaf size is left out of bounds, and counted where all
+groups are decided.
+
+**Why it ends.** The gap is positive. Once the scores of each group over a box span less than the gap, a group may go
+one way, or none. Above the last level, the sides of the last few open groups are chosen one by one. A box without open
+groups stands for one dichotomy: a linear programme says whether the box's support realises it, and the trees below are
+then searched with both sides as they are.
+
+**Covers.** L and R of half a box contain those of the box, and what the trees below may cost at most only falls. So a
+box of the next level whose bound reached that amount never has to be looked at again: the halves inherit the open boxes
+of both sides, which are bounded anew for the larger sets.
+
+**Supports.** A support is searched if its price alone does not exceed what the best tree leaves for it. The cheapest of
+those that are not searched, as they have too many features or are too many, bounds all the others.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.searches.oblique.kernels import (
+    BOTH,
+    DECIDED,
+    FOUND,
+    FULL,
+    LEFT,
+    RIGHT,
+    STEPS,
+    Store,
+    drop_first,
+    heapify,
+    refine,
+    sides,
+)
+from mipforest.searches.oblique.problem import Level, ObliqueProblem, separating
+
+#: Values that differ by less, as a share of the sum of all charges, are equal up to the rounding of sums.
+ROUNDING = 1e-11
+
+#: Boxes bisected in one call of the compiled loop, between two looks at the clock.
+STEPS_AT_ONCE = 20_000
+
+#: Boxes bisected at the last level, and above it, for a bound on sets that still grow.
+STEPS_FOR_A_BOUND, NODES_FOR_A_BOUND = 3_000, 30
+
+#: Open groups of a box whose sides are chosen one by one, instead of bisecting the box on.
+FEW_OPEN = 4
+
+#: Most open boxes of a side that a box keeps; of more it keeps those that it was given.
+MOST_KEPT = 1_000
+
+
+class Ended(Exception):
+    """The time is over, or the caller has stopped the search."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A hyperplane (p,) of a level, with the trees of both sides: splits, labels, or ``None`` for the cheapest one."""
+
+    level: int
+    w: FloatArray
+    b: float
+    left: Split | int | None
+    right: Split | int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Open boxes of the last level: columns of :class:`~mipforest.searches.oblique.kernels.Store`."""
+
+    centre: FloatArray
+    half: FloatArray
+    item: IntArray
+    bound: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """An open box above the last level.
+
+    Attributes
+    ----------
+    centre, half, item
+        Its hyperplanes and their support.
+    bound
+        Lower bound on their value.
+    left_bound, right_bound
+        Bounds on the trees of both sides.
+    left, right
+        Groups that are sent there for sure, when the box was last looked at.
+    left_cover, right_cover
+        What is open below.
+    n_open
+        Groups that may go both ways; -1 before the box has been looked at.
+    sent
+        Groups for which a side was chosen, with that side.
+    undecided
+        The open group whose side would be chosen next; -1 where there is none.
+    """
+
+    centre: FloatArray
+    half: FloatArray
+    item: int
+    bound: float
+    left_bound: float = 0.0
+    right_bound: float = 0.0
+    left: IntArray | None = None
+    right: IntArray | None = None
+    left_cover: Any = None
+    right_cover: Any = None
+    n_open: int = -1
+    sent: tuple[tuple[int, int], ...] = ()
+    undecided: int = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """What is open above the last level: boxes, and what is open where the level does not split."""
+
+    boxes: list[Box]
+    without: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What is known of the best tree for some groups.
+
+    Attributes
+    ----------
+    bound
+        Lower bound on its value, or a number from which on it is of no use.
+    tree
+        A tree of this value, if the search asked for one; otherwise one that may be worth looking at.
+    proven
+        Whether the tree has that value, and its splits keep the gap.
+    cover
+        What is open.
+    """
+
+    bound: float
+    tree: Split | int | None = None
+    proven: bool = False
+    cover: Any = None
+
+
+class ObliqueSearch:
+    """A search for the best tree.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    upper
+        Value of the best tree known.
+    adopt
+        Called with a tree; returns the value of the best tree known after it.
+    tell
+        Called with lower bound and steps from time to time; returns whether to stop.
+
+    Attributes
+    ----------
+    upper
+        Value of the best tree known.
+    steps
+        Boxes bisected so far.
+    """
+
+    def __init__(
+        self,
+        problem: ObliqueProblem,
+        upper: float,
+        *,
+        adopt: Callable[[Split | int | None], float],
+        tell: Callable[[float, int], bool],
+    ) -> None:
+        self.problem, self.upper, self.steps = problem, upper, 0
+        self._adopt, self._tell = adopt, tell
+        self._points = problem.points()
+        self._least, self._most = problem.charges.min(axis=1), problem.charges.max(axis=1)
+        self._rounding = ROUNDING * float(problem.charges.sum())
+        limit = upper - float(self._least.sum())
+        self.levels = [Level.of(problem, level, limit) for level in range(problem.depth)]
+        self._planes: dict[tuple[int, int, bytes], tuple[FloatArray, float, bool] | None] = {}
+        self._values: dict[tuple[int, int, bytes], float] = {}
+        self._number = count()
+        #: Bound of the root's boxes that are open, and of what could not be decided.
+        self._open, self._undecided = 0.0, np.inf
+
+    @property
+    def bound(self) -> float:
+        """Lower bound on the value of every tree that is worth less than the best one known, or that value."""
+        return min(self._open, self._undecided, self.upper)
+
+    def run(self) -> bool:
+        """Search; return whether the search has ended by itself."""
+        groups = np.arange(self.problem.n_groups)
+        try:
+            found = self._solve(0, groups, None, np.inf, exact=True, untouched=True, top=True)
+        except Ended:
+            return False
+        if found.proven:
+            self.upper = self._adopt(found.tree)
+        ended = found.bound >= self.upper - 2 * self._rounding
+        self._open = self.upper if ended else max(self._open, found.bound)
+        return True
+
+    def _look(self, bound: float | None = None) -> None:
+        """Tell the caller how far the search is, and end it if it is to stop."""
+        if bound is not None:
+            self._open = max(self._open, bound)
+        if self._tell(self.bound, self.steps):
+            raise Ended
+
+    # ------------------------------------------------------------------ any level
+
+    def _solve(
+        self,
+        level: int,
+        groups: IntArray,
+        cover: Any,
+        keep: float,
+        *,
+        exact: bool,
+        untouched: bool = False,
+        top: bool = False,
+    ) -> Found:
+        """Search the trees of the levels from one on, for the groups that reach it.
+
+        Parameters
+        ----------
+        level, groups
+            The level, and the groups.
+        cover
+            What is open; ``None`` for all.
+        keep
+            Value from which on trees are of no use.
+        exact
+            Whether all groups are there, and the best tree is wanted. Otherwise a bound is.
+        untouched
+            Whether no level above has split.
+        top
+            Whether this is the root: better trees are adopted, and lower ``keep``.
+        """
+        if level == self.problem.depth - 1:
+            return self._solve_last(groups, cover, keep, exact=exact, untouched=untouched)
+        own = self.levels[level]
+        # A bound on trees that do not split here comes first; they are searched to the end once that is the least.
+        without = self._without_split(level, groups, cover, keep, exact=False, untouched=untouched)
+        settled = not exact
+        if top and without.tree is not None:
+            self.upper = min(self.upper, self._adopt(without.tree))
+        if cover is None:
+            prices = own.items.price
+            boxes = [
+                Box(c, h, int(i), float(prices[i]))
+                for c, h, i in zip(own.centre, own.half, own.item, strict=True)
+            ]
+        else:
+            boxes = cover.boxes
+        heap = [(box.bound, self._width(box), next(self._number), box, False) for box in boxes]
+        heapq.heapify(heap)
+        rest = own.rest + float(self._least[groups].sum())
+        best: tuple[float, Split] | None = None
+        nodes = 0
+        while True:
+            now = min(keep, self.upper - self._rounding) if top else keep
+            target = min(now, without.bound, rest, np.inf if best is None else best[0])
+            if top:
+                self._look(min(target, heap[0][0] if heap else np.inf))
+            least = heap[0][0] if heap else np.inf
+            if not settled and without.bound <= min(target, least) and without.bound < now:
+                settled = True
+                without = self._without_split(level, groups, cover, now, exact=True, untouched=untouched)
+                if top and without.proven:
+                    self.upper = min(self.upper, self._adopt(without.tree))
+                continue
+            if not heap or heap[0][0] >= target:
+                break
+            if not exact and nodes >= NODES_FOR_A_BOUND:
+                break
+            entry = heapq.heappop(heap)
+            box, fresh = entry[3], entry[4]
+            if not fresh:
+                examined = self._examined(level, groups, box, now, exact=exact)
+                if examined is not None:
+                    heapq.heappush(heap, self._entry(examined))
+                continue
+            if box.n_open == 0:
+                if not exact:
+                    heapq.heappush(heap, entry)
+                    break
+                value, tree = self._decided(level, box, now)
+                if value >= now:
+                    continue
+                if top and tree is not None:
+                    before = self.upper
+                    self.upper = min(self.upper, self._adopt(tree))
+                    # A tree that the formulation refuses, by its tolerances, may not be bounded away.
+                    if self.upper >= before:
+                        self._undecided = min(self._undecided, value)
+                elif tree is None:
+                    self._undecided = min(self._undecided, value) if top else self._undecided
+                    rest = min(rest, value)
+                elif best is None or value < best[0]:
+                    best = (value, tree)
+                continue
+            nodes += 1
+            self.steps += 1
+            for child in _parts(box):
+                examined = self._examined(level, groups, child, now, exact=exact, top=top)
+                if examined is not None:
+                    heapq.heappush(heap, self._entry(examined))
+        least = min(target, heap[0][0] if heap else np.inf)
+        kept = cover
+        if not exact and len(heap) <= MOST_KEPT:
+            kept = Cover([entry[3] for entry in heap], without.cover)
+        if without.bound <= least:
+            return Found(without.bound, without.tree, without.proven, kept)
+        if best is not None and best[0] <= least:
+            return Found(best[0], best[1], True, kept)
+        return Found(least, without.tree, False, kept)
+
+    def _without_split(
+        self, level: int, groups: IntArray, cover: Any, keep: float, *, exact: bool, untouched: bool
+    ) -> Found:
+        """Return what the groups cost where a level above the last one does not split."""
+        if not self.problem.given_labels:
+            return self._leaf(groups, exact=exact, untouched=untouched)
+        below = None if cover is None else cover.without
+        return self._solve(level + 1, groups, below, keep, exact=exact, untouched=untouched)
+
+    def _leaf(self, groups: IntArray, *, exact: bool, untouched: bool) -> Found:
+        """Return what the groups cost in one leaf of the best label."""
+        problem = self.problem
+        if exact and 0 < problem.size[groups].sum() < problem.N_min:
+            return Found(np.inf)
+        charged = problem.charges[groups].sum(axis=0)
+        label = int(charged.argmin())
+        tree = label if problem.given_labels else None
+        return Found(float(charged[label]) + (problem.least_price if untouched else 0.0), tree, True)
+
+    def _width(self, box: Box) -> float:
+        return float(box.half.max())
+
+    def _entry(self, box: Box) -> tuple[float, float, int, Box, bool]:
+        return box.bound, self._width(box), next(self._number), box, True
+
+    # ------------------------------------------------------------------ above the last level
+
+    def _examined(
+        self, level: int, groups: IntArray, box: Box, keep: float, *, exact: bool, top: bool = False
+    ) -> Box | None:
+        """Return a box with its bound for some groups, ``None`` where that reaches ``keep``."""
+        items = self.levels[level].items
+        k, price = int(items.n_features[box.item]), float(items.price[box.item])
+        may = np.empty(len(groups), np.int64)
+        features = items.features[box.item]
+        n_open = sides(self._points, features, k, box.centre, box.half, groups, may)
+        if n_open < 0:
+            return None
+        for g, side in box.sent:
+            place = int(np.searchsorted(groups, g))
+            if may[place] not in (BOTH, side):
+                return None
+            n_open -= int(may[place] == BOTH)
+            may[place] = side
+        left, right = groups[may == LEFT], groups[may == RIGHT]
+        # A split that parts nothing is no better than none; of a part of the groups, the others may be parted.
+        if exact and n_open == 0 and not (len(left) and len(right)):
+            return None
+        undecided = groups[may == BOTH]
+        loose = float(self._least[undecided].sum())
+        bounds, covers = [box.left_bound, box.right_bound], [box.left_cover, box.right_cover]
+        trees: list[Any] = [None, None]
+        parts, before = (left, right), (box.left, box.right)
+        # The side that has grown most comes first: its bound may do without that of the other.
+        grown = [
+            len(now) - (0 if then is None else len(then)) for now, then in zip(parts, before, strict=True)
+        ]
+        for side in sorted((0, 1), key=lambda s: -grown[s]):
+            if price + bounds[0] + bounds[1] + loose >= keep:
+                return None
+            same = before[side] is not None and len(before[side]) == len(parts[side])  # type: ignore[arg-type]
+            if same or len(parts[side]) == 0:
+                continue
+            allowed = keep - price - loose - bounds[1 - side]
+            found = self._solve(level + 1, parts[side], covers[side], allowed, exact=False)
+            bounds[side], covers[side] = max(bounds[side], found.bound), found.cover
+            trees[side] = found.tree
+        bound = max(box.bound, price + bounds[0] + bounds[1] + loose)
+        if bound >= keep:
+            return None
+        if top and any(isinstance(tree, Split) for tree in trees):
+            w, b = self.problem.midway(features[:k], box.centre[:k], float(box.centre[k]))
+            self.upper = min(self.upper, self._adopt(Split(level, w, b, *trees)))
+        return replace(
+            box,
+            bound=bound,
+            left_bound=bounds[0],
+            right_bound=bounds[1],
+            left=left,
+            right=right,
+            left_cover=covers[0],
+            right_cover=covers[1],
+            n_open=n_open,
+            undecided=int(undecided[self._most[undecided].argmax()]) if n_open else -1,
+        )
+
+    def _decided(self, level: int, box: Box, keep: float) -> tuple[float, Split | None]:
+        """Return the value of a box whose groups are all decided, and its best tree; ``None`` where none is proven."""
+        assert box.left is not None
+        assert box.right is not None
+        key = (level, box.item, box.left.tobytes() + b"|" + box.right.tobytes())
+        # The value of a dichotomy is the same in every box; it was not below a larger amount before.
+        if self._values.get(key, -np.inf) >= keep:
+            return np.inf, None
+        value, tree = self._decided_anew(level, box, keep)
+        self._values[key] = value if value < keep else keep
+        return value, tree
+
+    def _decided_anew(self, level: int, box: Box, keep: float) -> tuple[float, Split | None]:
+        items = self.levels[level].items
+        price = float(items.price[box.item])
+        assert box.left is not None
+        assert box.right is not None
+        plane = self._plane(level, box.item, box.left, box.right)
+        if plane is None:
+            return np.inf, None
+        left = self._solve(level + 1, box.left, box.left_cover, keep - price - box.right_bound, exact=True)
+        if price + left.bound + box.right_bound >= keep:
+            return np.inf, None
+        right = self._solve(level + 1, box.right, box.right_cover, keep - price - left.bound, exact=True)
+        value = price + left.bound + right.bound
+        if value >= keep or not (left.proven and right.proven):
+            return value, None
+        w, b, reversed_ = plane
+        trees = (right.tree, left.tree) if reversed_ else (left.tree, right.tree)
+        return value, Split(level, w, b, *trees)
+
+    def _plane(
+        self, level: int, item: int, left: IntArray, right: IntArray
+    ) -> tuple[FloatArray, float, bool] | None:
+        """Return a hyperplane of a support that parts two sets, and whether it sends the left one right."""
+        key = (level, item, left.tobytes() + b"|" + right.tobytes())
+        if key not in self._planes:
+            items, problem = self.levels[level].items, self.problem
+            features = items.features[item, : items.n_features[item]]
+            found = None
+            for turned in (False, True):
+                a, c = (right, left) if turned else (left, right)
+                plane = separating(problem, features, a, c, problem.upper_intercepts)
+                if plane is not None:
+                    found = (*plane, turned)
+                    break
+            self._planes[key] = found
+        return self._planes[key]
+
+    # ------------------------------------------------------------------ the last level
+
+    def _solve_last(
+        self, groups: IntArray, cover: Boxes | None, keep: float, *, exact: bool, untouched: bool
+    ) -> Found:
+        """Search the splits of the last level."""
+        problem, own = self.problem, self.levels[-1]
+        leaf = self._leaf(groups, exact=exact, untouched=untouched)
+        rest = own.rest + float(self._least[groups].sum())
+        keep = min(keep, self.upper - self._rounding)
+        target = min(keep, leaf.bound, rest)
+        store, part = new_store(own, cover), problem.part(groups, problem.charges)
+        least_size, taken = (problem.N_min if exact else 0), 0
+        tree: Split | int | None = None
+        proven = False
+        while True:
+            reason, done = refine(
+                self._points,
+                own.items,
+                store,
+                part,
+                least_size,
+                keep,
+                target,
+                self._rounding,
+                min(STEPS_AT_ONCE, STEPS_FOR_A_BOUND) if not exact else STEPS_AT_ONCE,
+            )
+            taken += done
+            self.steps += done
+            self._look()
+            if reason == FULL:
+                store = _larger(store)
+            elif reason == STEPS:
+                if not exact and taken >= STEPS_FOR_A_BOUND:
+                    break
+            elif reason == DECIDED and exact:
+                tree = self._realised(store, groups)
+                if tree is not None:
+                    proven = True
+                    break
+                drop_first(store)
+            else:
+                proven = reason == FOUND
+                break
+        n_open = int(store.n[1])
+        least = float(store.bound[store.heap[0]]) if n_open else np.inf
+        if tree is None and np.isfinite(store.best[0]):
+            tree = self._centre(own, store)
+        kept = cover
+        if not exact and n_open <= MOST_KEPT:
+            boxes = store.heap[:n_open]
+            kept = Boxes(store.centre[boxes], store.half[boxes], store.item[boxes], store.bound[boxes])
+        if least >= target:
+            if leaf.bound <= min(keep, rest):
+                return Found(leaf.bound, leaf.tree, True, kept)
+            return Found(target, tree, False, kept)
+        if reason == FOUND:
+            least = max(least, float(store.best[0]))
+        return Found(least, tree, proven, kept)
+
+    def _centre(self, own: Level, store: Store) -> Split:
+        """Return the best centre of a store as a split."""
+        one = int(store.best[1])
+        k = int(own.items.n_features[one])
+        w, b = self.problem.midway(
+            own.items.features[one, :k], store.best[2 : 2 + k], float(store.best[2 + k])
+        )
+        return Split(self.problem.depth - 1, w, b, *self._labels(own, one))
+
+    def _labels(self, own: Level, one: int) -> tuple[int, int] | tuple[None, None]:
+        if not self.problem.given_labels:
+            return None, None
+        return int(own.items.left[one]), int(own.items.right[one])
+
+    def _realised(self, store: Store, groups: IntArray) -> Split | None:
+        """Return a split of the dichotomy that the first box of the heap stands for, if its support has one."""
+        own, box = self.levels[-1], int(store.heap[0])
+        one = int(store.item[box])
+        k = int(own.items.n_features[one])
+        features = own.items.features[one]
+        may = np.empty(len(groups), np.int64)
+        sides(self._points, features, k, store.centre[box], store.half[box], groups, may)
+        left, right = groups[may == LEFT], groups[may == RIGHT]
+        key = (self.problem.depth - 1, one, left.tobytes() + b"|" + right.tobytes())
+        if key not in self._planes:
+            plane = separating(self.problem, features[:k], left, right, -1.0)
+            self._planes[key] = None if plane is None else (*plane, False)
+        plane_found = self._planes[key]
+        if plane_found is None:
+            return None
+        return Split(self.problem.depth - 1, *plane_found[:2], *self._labels(own, one))
+
+
+def _parts(box: Box) -> tuple[Box, Box]:
+    """Bisect a box along its widest side, or, where few groups are open, choose the side of one."""
+    if box.n_open <= FEW_OPEN:
+        first, second = (replace(box, sent=(*box.sent, (box.undecided, side))) for side in (LEFT, RIGHT))
+        return first, second
+    widest = int(box.half.argmax())
+    half, low, high = box.half.copy(), box.centre.copy(), box.centre.copy()
+    half[widest] /= 2
+    low[widest] -= half[widest]
+    high[widest] += half[widest]
+    return replace(box, centre=low, half=half), replace(box, centre=high, half=half)
+
+
+def new_store(own: Level, cover: Boxes | None, room: int = 0) -> Store:
+    """Return a store of the boxes of a cover, or of all first boxes of a level; their bounds are not fresh.
+
+    It has room for a number of boxes, and at least for some times those that it begins with.
+    """
+    if cover is None:
+        cover = Boxes(own.centre, own.half, own.item, own.items.price[own.item])
+    n = len(cover.bound)
+    room = max(64, 4 * n, room)
+    width = own.centre.shape[1]
+    store = Store(
+        np.zeros((room, width)),
+        np.zeros((room, width)),
+        np.zeros(room, np.int64),
+        np.zeros(room),
+        np.zeros(room, np.int64),
+        np.zeros(room, np.int64),
+        np.array([n, 0]),
+        np.full(width + 2, np.inf),
+    )
+    store.centre[:n], store.half[:n] = cover.centre, cover.half
+    store.item[:n], store.bound[:n] = cover.item, cover.bound
+    heapify(store)
+    return store
+
+
+def _larger(store: Store) -> Store:
+    """Return a store with room for twice as many boxes."""
+
+    def twice(a: Any) -> Any:
+        return np.concatenate([a, np.zeros_like(a)])
+
+    return Store(
+        centre=twice(store.centre),
+        half=twice(store.half),
+        item=twice(store.item),
+        bound=twice(store.bound),
+        fresh=twice(store.fresh),
+        heap=twice(store.heap),
+        n=store.n,
+        best=store.best,
+    )
+
+
+def run_on_little() -> None:
+    """Search something tiny, so that the compiled loops are there."""
+    for l1 in (False, True):
+        problem = ObliqueProblem(
+            X=np.array([[0.0], [1.0]]),
+            first=np.arange(3),
+            size=np.ones(2, np.int64),
+            charges=np.eye(2),
+            prices=np.full((2, 1), 0.1),
+            gap=0.1,
+            l1=l1,
+            given_labels=not l1,
+        )
+        ObliqueSearch(problem, 1.0, adopt=lambda _: 1.0, tell=lambda *_: False).run()

@@ -1,0 +1,194 @@
+"""The exact search of oblique trees against the enumeration of all trees, another solver, and its own bounds."""
+
+import numpy as np
+import pytest
+from every_tree import optimum, value_of
+from miret_data import blobs, gurobi_optimum
+from tolerance import at_most
+
+from formulations.miret import Miret
+from formulations.oct_h import OctH
+from formulations.ort import OrtH
+from mipforest.data import Dataset
+from mipforest.errors import Unsupported
+from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves
+from mipforest.searches.oblique.problem import ObliqueProblem
+from mipforest.searches.oblique.search import ObliqueSearch
+
+#: What rows may be missed by, over the smallest unit of charges here: a tree within it counts.
+NEAR = 1e-6
+
+
+def random_problem(seed, *, most_points, most_features, depth=None):
+    """A random problem of either model: ties, weights, prices from 0 to large, gaps up to large ones."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(3, most_points + 1)), int(rng.integers(1, most_features + 1))
+    depth = depth or int(rng.integers(1, 3))
+    X = rng.integers(0, 5, (n, p)) / 4 if seed % 3 == 0 else np.round(rng.random((n, p)), 2)
+    gap = float(rng.choice([0.005, 0.05, 0.25]))
+    price = float(rng.choice([0.0, 0.1, 0.4, 1.0]))
+    if seed % 2:
+        y = rng.integers(0, 3 if seed % 5 == 0 else 2, n)
+        y[:2] = 0, 1
+        weight = rng.choice([1.0, 2.0, 0.5], n) if seed % 4 == 1 else None
+        structure = HyperplaneCharges(
+            y=y, loss="classes", split_cost=price, N_min=int(rng.integers(1, 3)), weight=weight, margin=gap
+        )
+    else:
+        group = np.unique(rng.integers(0, n, n), return_inverse=True)[1] if seed % 4 else np.arange(n)
+        wrong = np.round(rng.random((n, 2)) * rng.integers(0, 2, (n, 2)), 2)
+        charges = np.zeros((group.max() + 1, 2))
+        np.add.at(charges, group, wrong)
+        prices = np.round(price * rng.uniform(0.5, 2.0, (depth, p)), 3)
+        prices[rng.random((depth, p)) < 0.2] = np.inf
+        improved = seed % 3 == 1 and np.isfinite(prices).any()
+        structure = LabelledLeaves(
+            group=group,
+            charges=charges,
+            prices=prices,
+            gap=gap,
+            upper_intercepts=0.0 if improved else -1.0,
+            needs_split=bool(improved),
+        )
+    return ObliqueProblem.of(structure, X, depth)
+
+
+def searched(problem, stop_after=np.inf):
+    """Return the best value and the bound of a search, of its steps up to some."""
+    best, looks = [float(problem.charges.sum()) + 10.0], [0]
+
+    def adopt(tree):
+        best[0] = min(best[0], value_of(problem, tree))
+        return best[0]
+
+    def tell(bound, steps):
+        del bound, steps
+        looks[0] += 1
+        return looks[0] > stop_after
+
+    search = ObliqueSearch(problem, best[0], adopt=adopt, tell=tell)
+    ended = search.run()
+    return best[0], search.bound, ended
+
+
+def check_against_enumeration(seed, **sizes):
+    problem = random_problem(seed, **sizes)
+    expected = optimum(problem, problem.upper_intercepts)
+    value, bound, ended = searched(problem)
+    assert ended
+    assert value == pytest.approx(expected, abs=NEAR), seed
+    assert bound == pytest.approx(expected, abs=NEAR), seed
+    for stop_after in (1, 3, 10):
+        assert at_most(searched(problem, stop_after)[1], expected + NEAR), seed
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_optimum_is_that_of_all_trees(seed):
+    check_against_enumeration(seed, most_points=5, most_features=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 400))
+def test_the_optimum_is_that_of_all_trees_of_more_points(seed):
+    check_against_enumeration(
+        seed, most_points=10 if seed % 10 == 0 else 6, most_features=3, depth=1 + (seed % 10 != 0)
+    )
+
+
+@pytest.mark.parametrize("gap", [0.25, 0.25 + 1e-4])
+def test_a_gap_as_wide_as_the_data_is_kept_and_a_wider_one_is_not(gap):
+    # The samples of class 0 and 1 are 0.25 apart, so that a split with that gap exists, and none with a wider one.
+    data = Dataset.from_arrays([[0.0], [0.25], [0.5], [1.0]], [0, 0, 0, 1], scaling="none")
+    narrow = Dataset.from_arrays([[0.0], [0.75], [1.0]], [0, 0, 1], scaling="none")
+    for samples, fits in ((data, True), (narrow, gap == 0.25)):  # exact: a copy
+        result = OctH(mu=gap).build(samples, 1).solve(solver="oblique-search", start="cart", gap=0)
+        assert result.status == "optimal"
+        assert (result.objective == 0) is fits  # exact: no sample is wrong
+
+
+def test_an_intercept_at_the_end_of_its_box_is_allowed():
+    problem = ObliqueProblem(
+        X=np.array([[1.0, 1.0], [0.5, 0.5]]),
+        first=np.arange(3),
+        size=np.ones(2, np.int64),
+        charges=np.array([[1.0, 0.0], [0.0, 1.0]]),
+        prices=np.full((1, 2), 0.1),
+        gap=0.5,
+        l1=False,
+        given_labels=True,
+    )
+    # a = (1, 0), b = -1: scores 0 and -0.5, and no other intercept leaves one feature enough.
+    value, bound, _ = searched(problem)
+    assert value == pytest.approx(0.1)
+    assert bound == pytest.approx(0.1)
+    assert optimum(problem) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("variant", ["tight", "improved", "paper"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_miret_has_the_optimum_of_its_rows(variant, seed):
+    data = blobs(seed, n=12)
+    model = Miret(variant=variant, alpha=(0.05, 0.6)[seed], ensemble="random-forest:trees=5,seed=1")
+    problem = model.build(data, 2)
+    ours = problem.solve(solver="oblique-search", gap=0)
+    theirs = problem.solve(solver="highs", gap=0)
+    assert ours.status == theirs.status == "optimal"
+    assert ours.verified
+    assert ours.objective == pytest.approx(theirs.objective, abs=NEAR)
+
+
+def test_miret_has_the_optimum_of_indicators():
+    pytest.importorskip("gurobipy")
+    data = blobs(3, n=9)
+    model = Miret(alpha=0.1, epsilon=0.05, ensemble="random-forest:trees=5,seed=1")
+    problem = model.build(data, 2)
+    target = problem.instance.target
+    costs = np.where(target.allowed, target.feature_costs(model.alpha), np.inf)
+    pairs = [(i, j) for i in range(data.n) for j in range(i) if target.group[i] == target.group[j]]
+    expected = gurobi_optimum(data.X, target.sign, target.weight, costs, pairs, 2, model.epsilon)
+    ours = problem.solve(solver="oblique-search", gap=0)
+    assert ours.status == "optimal"
+    assert ours.objective == pytest.approx(expected, abs=NEAR)
+
+
+@pytest.mark.parametrize(("alpha", "N_min", "mu"), [(0.0, 1, 0.005), (0.1, 2, 0.1), (2.0, 1, 0.005)])
+def test_oct_h_has_the_optimum_of_its_rows(alpha, N_min, mu):
+    problem = OctH(alpha=alpha, N_min=N_min, mu=mu).build(blobs(4, n=10, decimals=1), 2)
+    ours = problem.solve(solver="oblique-search", start="cart", gap=0)
+    theirs = problem.solve(solver="highs", start="cart", gap=0)
+    assert ours.status == theirs.status == "optimal"
+    assert ours.verified
+    assert ours.objective == pytest.approx(theirs.objective, abs=NEAR)
+
+
+def test_depth_three_is_no_worse_than_depth_two_and_proven():
+    data = blobs(5, n=14, decimals=1)
+    model = Miret(alpha=0.1, ensemble="random-forest:trees=5,seed=1")
+    results = [model.build(data, depth).solve(solver="oblique-search", gap=0) for depth in (1, 2)]
+    assert [result.status for result in results] == ["optimal", "optimal"]
+    three = OctH(alpha=0.15).build(data, 3).solve(solver="oblique-search", start="cart", gap=0)
+    two = OctH(alpha=0.15).build(data, 2).solve(solver="oblique-search", start="cart", gap=0)
+    assert three.status == two.status == "optimal"
+    assert at_most(three.objective, two.objective)
+
+
+def test_a_stop_leaves_a_bound_below_the_tree():
+    data = blobs(6, n=60, p=3)
+    problem = OctH(alpha=0.01).build(data, 2)
+    told = []
+    result = problem.solve(
+        solver="oblique-search", start="cart", on_progress=lambda event: told.append(event) or len(told) > 3
+    )
+    assert result.status == "interrupted"
+    assert result.verified
+    assert at_most(result.bound, result.objective)
+
+
+def test_other_problems_are_refused():
+    values = Dataset.from_arrays(np.linspace(0, 1, 8)[:, None], np.arange(8.0), task="regression")
+    with pytest.raises(Unsupported, match="counts wrong classes"):
+        OrtH().build(values, 1).solve(solver="oblique-search")
+    changed = OctH().build(blobs(7, n=8), 1)
+    changed.model.add("no_second_feature", changed.model["s"][:, 1] == 0)
+    with pytest.raises(Unsupported, match="the model was changed"):
+        changed.solve(solver="oblique-search")
