@@ -52,6 +52,7 @@ from mipforest.searches.oblique.kernels import (
     sides,
 )
 from mipforest.searches.oblique.problem import Level, ObliqueProblem, separating
+from mipforest.time_budget import Stopped
 
 #: Values that differ by less, as a share of the sum of all charges, are equal up to the rounding of sums.
 ROUNDING = 1e-11
@@ -67,10 +68,6 @@ FEW_OPEN = 4
 
 #: Most open boxes of a side that a box keeps; of more it keeps those that it was given.
 MOST_KEPT = 1_000
-
-
-class Ended(Exception):
-    """The time is over, or the caller has stopped the search."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +213,7 @@ class ObliqueSearch:
         groups = np.arange(self.problem.n_groups)
         try:
             found = self._solve(0, groups, None, np.inf, exact=True, untouched=True, top=True)
-        except Ended:
+        except Stopped:
             return False
         if found.proven:
             self.upper = self._adopt(found.tree)
@@ -229,7 +226,7 @@ class ObliqueSearch:
         if bound is not None:
             self._open = max(self._open, bound)
         if self._tell(self.bound, self.steps):
-            raise Ended
+            raise Stopped
 
     # ------------------------------------------------------------------ any level
 

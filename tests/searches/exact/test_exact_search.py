@@ -216,7 +216,7 @@ def test_without_time_the_start_remains():
 
 def test_other_models_are_refused_with_the_way_out():
     data = medium(1, n=20)
-    with pytest.raises(Unsupported, match=r"univariate splits and constant leaves.*--solver highs"):
+    with pytest.raises(Unsupported, match=r"univariate splits and constant leaves.*solver='highs'"):
         OctH().build(data, 1).solve("exact-search")
     numbers = load("diabetes").take(np.arange(15))
     with pytest.raises(Unsupported, match="ort-l has trees with additive losses"):

@@ -128,7 +128,7 @@ def test_a_search_that_is_stopped_keeps_its_tree():
 
 def test_other_models_and_options_are_refused():
     problem = LossOptimal(regulariser="none", variant="paper").build(medium(1, n=20, classes=2), 1)
-    with pytest.raises(Unsupported, match=r"its nodes have the norm none.*--solver highs"):
+    with pytest.raises(Unsupported, match=r"its nodes have the norm none.*solver='highs'"):
         problem.solve("local-search")
     problem = Oct().build(medium(1, n=20), 1)
     with pytest.raises(NotAllowed, match=r"would not use restarts: its options are starts, how many"):

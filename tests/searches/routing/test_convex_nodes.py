@@ -327,7 +327,7 @@ def test_kinks_add_up_to_the_loss():
 )
 def test_other_problems_are_refused_with_the_reason_and_the_way_out(formulation, reason):
     problem = formulation.build(random_data(0, n=8, p=2), 2)
-    with pytest.raises(Unsupported, match=f"{reason}.*--solver highs"):
+    with pytest.raises(Unsupported, match=f"{reason}.*solver='highs'"):
         problem.solve("routing")
 
 
