@@ -125,8 +125,8 @@ PAGE = """# Oblique trees with a 0-1 loss
 
 `python benchmarks/oblique.py FOLDER --limit {limit:g} --output docs/benchmarks/oblique.md`: `oblique-search` on the
 cells of the suites `miret-tables-5-7` (the paper's improved model) and `margot-tables-5-6` (OCT-H), at most {limit:g} s
-per solve, one thread. {measured} Compiling is not counted. The papers' gaps are those of Gurobi in an hour (MIRET) and in
-600 s (OCT-H). Those of HiGHS in 60 s are in [Reproduction](../reproduction.md#miret-tables-5-to-7).
+per solve, one thread. {measured} Compiling is not counted. The papers' gaps are those of Gurobi in an hour (MIRET) and
+in 600 s (OCT-H). Those of HiGHS in 60 s are in [Reproduction](../reproduction.md#miret-tables-5-to-7).
 
 - *groups* of samples that no tree parts: they share the leaves of the ensemble, or are equal;
 - *supports by level*: sets of features whose price is below what the best tree found leaves for them, root first; at

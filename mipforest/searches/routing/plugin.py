@@ -45,6 +45,9 @@ BLOCKS_SHARE, MANY_SHARE = 0.2, 0.5
 #: give way to blocks of samples.
 MIN_BLOCKS, LITTLE, LOOK_AFTER = 500, 0.3, 0.3
 
+#: From so many distinct samples on, a single plunge may take longer than a local search, which then comes first.
+LONG_PLUNGES = 2000
+
 #: Up to so many distinct samples one thread searches, unless the settings say otherwise: equal fits give equal trees,
 #: while several threads may find any tree within the gap.
 FEW_GROUPS = 100
@@ -141,13 +144,15 @@ class Routing(TreeSearch):
 
             def improve() -> float:
                 told.nodes = search.nodes
-                search.postpone(_by_local_search(problem, settings, trees, told, LOCAL_SHARE, **FEW))
+                uncounted = _by_local_search(problem, settings, trees, told, LOCAL_SHARE, **FEW)
+                told.look_at += uncounted
+                search.postpone(uncounted)
                 return trees.value
 
-            many = np.isfinite(told.look_at)
-            if many and not closed(trees.value, floor, settings.gap):  # a plunge may take longer than this
+            long = np.isfinite(told.look_at) and len(routing.X) >= LONG_PLUNGES
+            if long and not closed(trees.value, floor, settings.gap):
                 told.look_at += _by_local_search(problem, settings, trees, told, BLOCKS_SHARE)
-            is_improved = not many and not get_search(LOCAL_SEARCH).objection(problem)
+            is_improved = not long and not get_search(LOCAL_SEARCH).objection(problem)
             search = RoutingSearch(
                 backend,
                 gap=settings.gap,
@@ -167,6 +172,8 @@ class Routing(TreeSearch):
         nodes, ended, stopped = outcome.nodes, False, outcome.interrupted and not told.stuck
         if told.stuck and not told.stopped and not outcome.proven:
             told.stuck = False
+            if not long:
+                _by_local_search(problem, settings, trees, told, BLOCKS_SHARE)
             blocks = BlockBound(routing)
             ended = blocks.run(
                 trees.best.w,
