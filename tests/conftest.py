@@ -55,6 +55,11 @@ def pytest_configure(config: pytest.Config) -> None:
             backend.compile(TimeBudget())
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name bytes by their number: compressed ones hold the second, and all workers must collect the same names."""
+    return f"{len(val)}-bytes" if isinstance(val, bytes) else None
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give all tests of a file to one worker: what they share (a browser, a cluster, fits) is then there once."""
