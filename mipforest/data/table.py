@@ -468,8 +468,9 @@ def read_table(
     frame, notes = _without_missing(frame, missing, list(taken.values()))
     samples = map(str, frame.index) if frame.index.is_unique else map(str, range(len(frame)))
     column = None if weight is None else numbers(frame[weight])
-    rows = [row_text(frame, label) for label in frame.index] if weight is not None else None
-    chosen, weights, dropped = positive_weights(column, len(frame), f"column {weight!r}", rows)
+    chosen, weights, dropped = positive_weights(
+        column, len(frame), f"column {weight!r}", lambda k: row_text(frame, frame.index[k])
+    )
     frame = frame[chosen]
     features = frame.drop(columns=list(taken.values()))
     if keep is not None:
@@ -550,13 +551,10 @@ def doubtful_text(features: Any, keep: Collection[str] = ()) -> list[DataError]:
             )
             found.append(refusal)
     if commas:
-        slips = {name: _slip_among_numbers(texts[name]) for name in commas}
+        slips = {name: slip for name in commas if (slip := _slip_among_numbers(texts[name]))}
+        places = {row: row_text(features, row) for row in {slip.row for slip in slips.values()}}
         shown = some_of(
-            [
-                f"{name!r} ({slip.value!r:.30} in {row_text(features, slip.row)})"
-                for name, slip in slips.items()
-                if slip
-            ]
+            [f"{name!r} ({slip.value!r:.30} in {places[slip.row]})" for name, slip in slips.items()]
         )
         found.append(
             DataError(
@@ -741,7 +739,7 @@ def _slip_among_numbers(column: Any) -> _Slip | None:
 
 
 def positive_weights(
-    weights: ArrayLike | None, n: int, what: str = "weights", rows: Sequence[object] | None = None
+    weights: ArrayLike | None, n: int, what: str = "weights", name_row: Callable[[int], str] = "row {}".format
 ) -> tuple[BoolArray, FloatArray, tuple[str, ...]]:
     """Return which of ``n`` samples have a positive weight, their weights, and what to say of the others.
 
@@ -749,8 +747,10 @@ def positive_weights(
     ----------
     weights
         (n,) numbers, at least 0, or one number for all; 1 for each where none are given.
-    what, rows
-        What they are, and labels of the rows, for messages.
+    what
+        What they are, for messages.
+    name_row
+        Gives the name of a row, for the message about a weight that is refused.
 
     Raises
     ------
@@ -771,7 +771,7 @@ def positive_weights(
     if bad.any():
         at = int(bad.argmax())
         raise DataError(
-            f"{what}: {f'row {at}' if rows is None else rows[at]} has the weight {given[at]:g}; weights are numbers of "
+            f"{what}: {name_row(at)} has the weight {given[at]:g}; weights are numbers of "
             "at least 0: correct it, or give 0 to leave the row out"
         )
     if not given.any():

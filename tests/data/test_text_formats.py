@@ -6,6 +6,7 @@ import pyarrow
 import pytest
 
 from mipforest.data import DataError, Dataset, load
+from mipforest.data.loading import FileLines
 from mipforest.runs import DataSource
 
 COMMAS = "a;b;target\n" + "".join(f"{k};{k},5;{'yes' if k % 2 else 'no'}\n" for k in range(20))
@@ -101,6 +102,17 @@ def test_ragged_files_are_called_so_with_the_line(write, text, line, count):
 def test_rows_are_counted_as_an_editor_does(write, text, line):
     with pytest.raises(DataError, match=rf"not finite, the first in line {line};"):
         load(write(text), missing="impute")
+
+
+def test_lines_are_counted_only_for_messages(write, monkeypatch):
+    text = "a,w,target\n" + "".join(f"{k},{k},{k % 2}\n" for k in range(50))
+    asked = []
+    monkeypatch.setattr(FileLines, "line", lambda _, row: asked.append(row))
+    assert load(write(text), weight="w").n == 49
+    assert asked == []
+    with pytest.raises(DataError, match="row 3 has the weight -3"):
+        load(write(text.replace("3,3,1", "3,-3,1", 1)), weight="w")
+    assert asked == [3]
 
 
 def test_rows_of_a_table_keep_their_labels():
