@@ -2,14 +2,10 @@
 
 import json
 import math
-import os
 import signal
-import subprocess
-import sys
-import threading
-import time
 
 import pytest
+from interrupted_processes import interrupted
 from sklearn.model_selection import GridSearchCV
 
 from mipforest.data.synthetic import load_synthetic
@@ -53,34 +49,6 @@ told["status"] = fitted.result_.status
 told["verified"] = fitted.result_.verified
 print(json.dumps(told), flush=True)
 """
-
-
-def interrupted(program, *arguments, after=0.5, group=False):
-    """Run a program, send it SIGINT once it is ready, and return what it tells, with the seconds that it took."""
-    process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", program, *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    guard = threading.Timer(240.0, process.kill)
-    guard.start()
-    try:
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(after)
-        if group:
-            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        else:
-            process.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        told = process.stdout.readline()
-        seconds = time.monotonic() - began
-    finally:
-        guard.cancel()
-        process.kill()
-        process.wait()
-    return json.loads(told), seconds
 
 
 def check(name, arguments, n):
@@ -226,6 +194,7 @@ if __name__ == "__main__":
 #: A grid search whose every fit takes a minute.
 GRID = """
 import json
+from interrupted_processes import interrupted
 from sklearn.model_selection import GridSearchCV
 from mipforest import MargotClassifier
 from mipforest.data.synthetic import load_synthetic

@@ -1,14 +1,7 @@
 """Ctrl-C at searches of real processes: they keep the best tree, and end soon."""
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import threading
-import time
-
 import pytest
+from interrupted_processes import interrupted
 
 #: Seconds within which a search hears Ctrl-C on an idle machine, and more for one that is not.
 SOON, PATIENCE = 2.0, 18.0
@@ -39,34 +32,11 @@ print(json.dumps({"status": result.status, "verified": result.verified, "found":
 """
 
 
-def interrupted(model, solver, depth, n, after):
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, model, solver, str(depth), str(n)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    guard = threading.Timer(240.0, process.kill)
-    guard.start()
-    try:
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(after)
-        process.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        told = process.stdout.readline()
-        seconds = time.monotonic() - began
-    finally:
-        guard.cancel()
-        process.kill()
-        process.wait()
-    return json.loads(told), seconds
-
-
 @pytest.mark.parametrize(("model", "solver"), [("oct", "contree"), ("oct", "tmo")])
 def test_ctrl_c_leaves_the_best_tree(model, solver):
     if solver == "contree":
         pytest.importorskip("pycontree")
-    told, _ = interrupted(model, solver, 5, 1000, 1.0)
+    told, _ = interrupted(PROGRAM, model, solver, "5", "1000", after=1.0)
     assert told == {"status": "interrupted", "verified": True, "found": True}
 
 
@@ -85,6 +55,8 @@ def test_ctrl_c_leaves_the_best_tree(model, solver):
 def test_ctrl_c_leaves_the_best_tree_of_many_samples(model, solver, depth):
     if solver == "contree":
         pytest.importorskip("pycontree")
-    told, seconds = interrupted(model, solver, depth, 20_000 if model != "ogrs" else 1000, 3.0)
+    told, seconds = interrupted(
+        PROGRAM, model, solver, str(depth), "20000" if model != "ogrs" else "1000", after=3.0
+    )
     assert (told["status"], told["found"]) == ("interrupted", True)
     assert seconds < SOON + PATIENCE
