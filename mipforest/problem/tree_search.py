@@ -22,12 +22,15 @@ from mipforest.settings import SolveSettings
 from mipforest.solvers.base import GROUP as SOLVERS
 from mipforest.solvers.base import Solver, get_solver
 from mipforest.solvers.solution import Event, Progress, Status
-from mipforest.trees import Predictor
+from mipforest.trees import Predictor, Tree
 
 GROUP = "mipforest.searches"
 
 #: Name that leaves the choice to the toolkit, and the matrix solver that it falls back on.
 AUTO, MATRIX_SOLVER = "auto", "highs"
+
+#: The search that improves trees of other searches.
+LOCAL_SEARCH = "local-search"
 
 #: Share of the time left, and most seconds, for a tree search whose tree is the start of a matrix solver.
 START_SHARE, START_SECONDS = 0.1, 10.0
@@ -325,14 +328,13 @@ class TreeSearch(ABC):
             Saying why, and who takes it.
         """
         if reason := self.objection(problem):
-            ways = [
-                "use a matrix solver, such as solver='highs'",
-                "use a matrix solver, such as --solver highs",
-            ]
+            way = "use a matrix solver, such as {}"
             if not problem.formulation.has_rows:
-                ways = ["build it anew, and state what you want by its parameters: it has no rows"] * 2
+                way = "build it anew, and state what you want by its parameters: it has no rows"
             raise Unsupported(
-                f"{self.name} does not take this problem: {reason}", hint=ways[0], option=ways[1]
+                f"{self.name} does not take this problem: {reason}",
+                hint=way.format("solver='highs'"),
+                option=way.format("--solver highs"),
             )
 
 
@@ -410,6 +412,57 @@ def search_classes() -> dict[str, type[TreeSearch]]:
     return {
         entry.name: entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     }
+
+
+def by_local_search(
+    problem: ProblemData,
+    settings: SolveSettings,
+    tree: Tree,
+    events: SearchEvents,
+    *,
+    share: float,
+    most: float = inf,
+    on_progress: Progress,
+    **options: int,
+) -> Tree | None:
+    """Improve a tree by the local search, for a search that goes on from its tree.
+
+    Its loading and compiling do not count: ``events`` begin later by that.
+
+    Parameters
+    ----------
+    problem, settings
+        What is solved; threads, seed and time limit of the settings hold.
+    tree
+        Where it begins.
+    events
+        The progress of the caller.
+    share, most
+        Share of the time left, and seconds, that it has at most.
+    on_progress
+        Called with its events; returning ``True`` stops it.
+    options
+        Its options.
+
+    Returns
+    -------
+    The best tree, or ``None`` where the local search does not take the problem.
+    """
+    local = get_search(LOCAL_SEARCH)
+    if local.objection(problem):
+        return None
+    excluded = problem.budget.excluded_seconds
+    limit = min(most, share * (events.deadline(settings.time_limit) - monotonic()))
+    asked = SolveSettings(
+        time_limit=None if limit == inf else max(0.0, limit),
+        threads=settings.threads,
+        seed=settings.seed,
+        solver_options=options,
+    )
+    found = local.search(problem, asked, start=tree, on_progress=on_progress)
+    events.began += problem.budget.excluded_seconds - excluded
+    assert isinstance(found.tree, Tree)  # it has at least that which it began with
+    return found.tree
 
 
 @cache

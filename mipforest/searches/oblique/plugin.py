@@ -11,9 +11,9 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves, Structure
-from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch, get_search
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch, by_local_search
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Progress, Status, closed
+from mipforest.solvers.solution import Event, Progress, Status, closed
 from mipforest.trees import Tree
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ FEW_GROUPS = 100
 
 #: The same for the descent, node by node.
 DESCENT_SHARE, DESCENT_SECONDS = 0.2, 60.0
-
-#: The search whose trees are a start, where it takes the problem.
-LOCAL_SEARCH = "local-search"
 
 
 class ObliqueSearch(TreeSearch):
@@ -76,8 +73,24 @@ class ObliqueSearch(TreeSearch):
         unit = structure.unit if isinstance(structure, HyperplaneCharges) else 1.0
         offset = structure.offset if isinstance(structure, HyperplaneCharges) else 0.0
         stopped = events.tell(trees.value, -np.inf, 0)
+
+        def tell_value(event: Event) -> bool:
+            nonlocal stopped
+            stopped = stopped or events.tell(min(event.objective, trees.value), -np.inf, 0)
+            return stopped
+
         if not stopped and isinstance(structure, HyperplaneCharges) and own.n_groups > FEW_GROUPS:
-            stopped = _by_local_search(problem, settings, trees, events)
+            found = by_local_search(
+                problem,
+                settings,
+                trees.best,
+                events,
+                share=LOCAL_SHARE,
+                most=LOCAL_SECONDS,
+                on_progress=tell_value,
+            )
+            if found is not None:
+                trees.take(found)
         deadline = events.deadline(settings.time_limit)  # compiling the local search did not count
 
         def tell(bound: float, steps: int) -> bool:
@@ -188,35 +201,3 @@ def _improve(descent: Descent, trees: _Trees, stop: Callable[[], bool], visits: 
     assert trees.best is not None
     start = Splits(trees.best.w, trees.best.b)
     descent.run(start, lambda found: trees.keep(found.w, found.b), stop, visits)
-
-
-def _by_local_search(
-    problem: ProblemData, settings: SolveSettings, trees: _Trees, events: SearchEvents
-) -> bool:
-    """Improve the best tree by the local search; return whether the caller has stopped it."""
-    local = get_search(LOCAL_SEARCH)
-    if local.objection(problem):
-        return False
-    left = events.deadline(settings.time_limit) - monotonic()
-    stopped = False
-
-    def tell(event: Any) -> bool:
-        nonlocal stopped
-        stopped = stopped or events.tell(min(event.objective, trees.value), -np.inf, 0)
-        return stopped
-
-    excluded = problem.budget.excluded_seconds
-    found = local.search(
-        problem,
-        SolveSettings(
-            time_limit=max(0.0, min(LOCAL_SECONDS, LOCAL_SHARE * left)),
-            threads=settings.threads,
-            seed=settings.seed,
-        ),
-        start=trees.best,
-        on_progress=tell,
-    )
-    events.began += problem.budget.excluded_seconds - excluded
-    if isinstance(found.tree, Tree):
-        trees.take(found.tree)
-    return stopped

@@ -16,7 +16,15 @@ from mipforest.heuristics.node_problems import NodeProblems, Split, weights_by_c
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure
-from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch, get_search
+from mipforest.problem.tree_search import (
+    LOCAL_SEARCH,
+    LOST,
+    SearchEvents,
+    SearchResult,
+    TreeSearch,
+    by_local_search,
+    get_search,
+)
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status, closed
 from mipforest.trees import Topology, Tree
@@ -32,9 +40,8 @@ MAX_GROUPS = 5000
 #: :meth:`Routing._search_many`.
 MAX_MANY = 50_000
 
-#: The search of this name improves the best tree once: with so many random starts and kicks, in at most a share of the
-#: time.
-LOCAL_SEARCH, LOCAL_SHARE = "local-search", 0.1
+#: The local search improves the best tree once: with so many random starts and kicks, in at most a share of the time.
+LOCAL_SHARE = 0.1
 FEW = {"starts": 4, "kicks": 8}
 
 #: Share of the time that it has where plunges may give way to blocks of samples, and where samples are too many for
@@ -283,29 +290,20 @@ class _Told:
 def _by_local_search(
     problem: ProblemData, settings: SolveSettings, trees: _Trees, told: _Told, share: float, **options: int
 ) -> float:
-    """Improve the best tree by the local search in a share of the time left, where there is one that takes the problem.
-
-    Returns
-    -------
-    Seconds of loading and compiling it, which the time limit does not count.
-    """
-    local, events = get_search(LOCAL_SEARCH), told.events
-    if local.objection(problem):
-        return 0.0
-    excluded = problem.budget.excluded_seconds
-    left = events.deadline(settings.time_limit) - monotonic()
-    limit = None if np.isinf(left) else max(0.0, share * left)
-    found = local.search(
+    """Improve the best tree in a share of the time left; return the seconds that no limit counts."""
+    began = told.events.began
+    found = by_local_search(
         problem,
-        SolveSettings(time_limit=limit, threads=settings.threads, seed=settings.seed, solver_options=options),
-        start=trees.best,
+        settings,
+        trees.best,
+        told.events,
+        share=share,
         on_progress=lambda event: told.tell(event.objective),
+        **options,
     )
-    assert isinstance(found.tree, Tree)  # it has at least that which it began with
-    trees.keep(found.tree)
-    uncounted = problem.budget.excluded_seconds - excluded
-    events.began += uncounted
-    return uncounted
+    if found is not None:
+        trees.keep(found)
+    return told.events.began - began
 
 
 def _is_svm(problem: ProblemData) -> bool:
