@@ -15,7 +15,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import ModelError
-from mipforest.model.algebra import entry_name, row_text
+from mipforest.model.algebra import between_text, entry_name, row_text
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
 from mipforest.model.model import Model
 from mipforest.settings import SolveSettings
@@ -240,10 +240,7 @@ class _Filter:
         if not len(rows):
             return False
         form, _ = self._restricted(rows, lower, upper)
-        relaxed = replace(
-            form, integer=np.zeros(form.n_columns, dtype=bool), indicators=IndicatorRows.none(form.n_columns)
-        )
-        for asked in (relaxed, form) if form.is_mip else (form,):
+        for asked in (form.relaxed(), form) if form.is_mip else (form,):
             settings = SolveSettings(time_limit=self.budget.at_most(share=share))
             solution = solve_form(asked, self.solver, settings)
             if solution.status in _NO_SOLUTION:
@@ -300,11 +297,9 @@ class _Filter:
             found.append(ConflictingRow(entry_name(named, k), block, text))
         bounds = []
         for j in np.union1d(at_lower, at_upper).tolist():
-            name, low, high = entry_name(form.columns, j), form.col_lower[j], form.col_upper[j]
-            if j in at_lower and j in at_upper:
-                bounds.append(f"{name} = {low:g}" if low == high else f"{low:g} <= {name} <= {high:g}")
-            else:
-                bounds.append(f"{name} >= {low:g}" if j in at_lower else f"{name} <= {high:g}")
+            low = form.col_lower[j] if j in at_lower else -np.inf
+            high = form.col_upper[j] if j in at_upper else np.inf
+            bounds.append(between_text(entry_name(form.columns, j), low, high))
         return Conflict(tuple(found), tuple(bounds), self.complete)
 
 

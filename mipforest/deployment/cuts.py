@@ -8,7 +8,7 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data.encoding import Encoding
-from mipforest.trees import Tree
+from mipforest.trees import NodeStatistics, Tree, leaf_shares
 from mipforest.trees.sides import exact_cuts
 
 
@@ -49,6 +49,11 @@ def cuts_of(tree: Tree) -> Cuts:
         scale = np.ones(len(at)) if tree.scale is None else tree.scale[at]
         cut[splits] = exact_cuts(weight[splits], tree.b[splits], offset, scale)
     return Cuts(feature, cut, weight >= 0)
+
+
+def leaf_probabilities(tree: Tree, statistics: NodeStatistics | None) -> FloatArray:
+    """Return the (|L|, K) probabilities of the leaves: shares of training samples, or 1 for the label without these."""
+    return np.eye(len(tree.classes))[tree.leaf_value] if statistics is None else leaf_shares(tree, statistics)
 
 
 def fill_ins(encoding: Encoding | None, n_features: int) -> FloatArray:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from mipforest.arrays import FloatArray
 from mipforest.cards import ScoreCard
 from mipforest.data.encoding import Encoding
-from mipforest.deployment.cuts import cuts_of, fill_ins
+from mipforest.deployment.cuts import cuts_of, fill_ins, leaf_probabilities
 from mipforest.errors import MipforestError
-from mipforest.trees import NodeStatistics, Predictor, RandomizedTree, Tree, leaf_shares
+from mipforest.trees import NodeStatistics, Predictor, RandomizedTree, Tree
 
 #: Operators up to this version are used: onnxruntime runs them from 1.12 on.
 OPSET = 17
@@ -116,7 +116,7 @@ def _add_tree(graph: _Graph, tree: Tree, statistics: NodeStatistics | None, labe
         last = graph.op("Div", graph.op("Sub", node, [1]), [2])
         _output_sigmoid(graph, graph.op("GatherElements", scores, last, axis=1))
     elif tree.is_classifier:
-        shares = np.eye(len(labels))[tree.leaf_value] if statistics is None else leaf_shares(tree, statistics)
+        shares = leaf_probabilities(tree, statistics)
         graph.output("probabilities", graph.op("Gather", shares, position, axis=0), columns=len(labels))
     else:
         values = tree.leaf_value.astype(np.float64)

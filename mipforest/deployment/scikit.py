@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from mipforest.arrays import FloatArray
 from mipforest.data.encoding import Encoding
-from mipforest.deployment.cuts import Cuts, cuts_of, fill_ins
-from mipforest.trees import NodeStatistics, RandomizedTree, Tree, leaf_shares
+from mipforest.deployment.cuts import Cuts, cuts_of, fill_ins, leaf_probabilities
+from mipforest.trees import NodeStatistics, RandomizedTree, Tree
 
 #: Samples that a leaf without training samples counts for: SHAP divides by the samples at a node.
 EMPTY_LEAF = 1e-9
@@ -113,9 +113,7 @@ def _leaf_values(tree: Tree, statistics: NodeStatistics | None, *, certain: bool
     if not tree.is_classifier:
         return tree.leaf_value.astype(np.float64)[:, None]
     label = tree.leaf_value.astype(np.int64)
-    if certain or tree.prescribes or statistics is None:
-        return np.eye(len(tree.classes))[label]
-    shares = leaf_shares(tree, statistics)
+    shares = leaf_probabilities(tree, None if certain or tree.prescribes else statistics)
     other = np.flatnonzero(shares.argmax(axis=1) != label)
     if len(other):
         k = int(other[0])

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from mipforest.arrays import FloatArray
 from mipforest.cards import ScoreCard
 from mipforest.data.encoding import Column, Encoding, Unseen
-from mipforest.deployment.cuts import Cuts, cuts_of
+from mipforest.deployment.cuts import Cuts, cuts_of, leaf_probabilities
 from mipforest.errors import did_you_mean
-from mipforest.trees import NodeStatistics, Predictor, RandomizedTree, Tree, leaf_shares
+from mipforest.trees import NodeStatistics, Predictor, RandomizedTree, Tree
 
 #: What closes a quoted name, by what opens it.
 _CLOSING = {'"': '"', "`": "`", "[": "]"}
@@ -158,7 +158,7 @@ def _of_tree(
     cuts = cuts_of(tree)
     shares = None
     if tree.is_classifier and not tree.prescribes:
-        shares = leaf_shares(tree, statistics) if statistics else np.eye(len(tree.classes))[tree.leaf_value]
+        shares = leaf_probabilities(tree, statistics)
 
     def leaf(k: int, last: int) -> str:
         if wanted is not None and tree.logistic:

@@ -29,7 +29,7 @@ from mipforest.problem.result import Result
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Event
 from mipforest.time_budget import TimeBudget
-from mipforest.trees import leaf_shares, node_statistics
+from mipforest.trees import leaf_shares
 from mipforest.tuning.fit import Splits
 from mipforest.tuning.run import tune_batch
 
@@ -86,10 +86,7 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
 
     def _keep(self, result: Result) -> None:
         super()._keep(result)
-        data = result.problem.data
-        self._leaf_frequencies = leaf_shares(
-            self.tree_, node_statistics(self.tree_, data.X_raw, data.y, data.weights)
-        )
+        self._leaf_frequencies = leaf_shares(self.tree_, self._statistics)
 
     # ------------------------------------------------------------------ predict
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -169,6 +169,11 @@ class MatrixForm:
     def is_quadratic(self) -> bool:
         """Whether the objective has a quadratic term."""
         return self.Q is not None and self.Q.nnz > 0
+
+    def relaxed(self) -> MatrixForm:
+        """Return the continuous relaxation; indicator rows, which a fraction switches off, are left out."""
+        continuous = np.zeros(self.n_columns, dtype=bool)
+        return replace(self, integer=continuous, indicators=IndicatorRows.none(self.n_columns))
 
     @cached_property
     def column_names(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from importlib.metadata import entry_points, version
@@ -305,6 +305,11 @@ def same_rows(old: MatrixForm, new: MatrixForm) -> bool:
             for a, b in matrices
         )
     )
+
+
+def of_object(settings: SolveSettings) -> SolveSettings:
+    """Return what a solver's object is made with: all settings but time limit and start, which each run has."""
+    return replace(settings, time_limit=None, start=None)
 
 
 def needed(form: MatrixForm) -> frozenset[Feature]:

@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgError, cholesky
 from mipforest.arrays import FloatArray, SparseMatrix
 from mipforest.errors import NotAllowed
 from mipforest.model.check import violations
-from mipforest.model.matrix import IndicatorRows, MatrixForm
+from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.base import get_solver
 from mipforest.solvers.solution import Status
@@ -101,15 +101,13 @@ def continuous_rest(form: MatrixForm, x: FloatArray) -> MatrixForm:
     indicators = form.indicators
     on = x[indicators.binary] == indicators.value
     return replace(
-        form,
+        form.relaxed(),
         A=sparse.csr_array(sparse.vstack([form.A, indicators.A[on]])),
         row_lower=np.concatenate([form.row_lower, indicators.lower[on]]),
         row_upper=np.concatenate([form.row_upper, indicators.upper[on]]),
         rows=(),
         col_lower=np.where(form.integer, x, form.col_lower),
         col_upper=np.where(form.integer, x, form.col_upper),
-        integer=np.zeros(form.n_columns, dtype=bool),
-        indicators=IndicatorRows.none(form.n_columns),
     )
 
 

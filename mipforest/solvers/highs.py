@@ -17,9 +17,9 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import NotAllowed, SolverError
 from mipforest.model.check import violations
-from mipforest.model.matrix import IndicatorRows, MatrixForm
+from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
-from mipforest.solvers.base import Feature, Solver, same_rows
+from mipforest.solvers.base import Feature, Solver, of_object, same_rows
 from mipforest.solvers.checks import (
     SMALL_ENTRY,
     JudgedStart,
@@ -161,7 +161,7 @@ class Highs(Solver):
         warnings += judged.warnings(taken=known is not None)
         outcome = run(session, known)
         if self._keeps and not session.late:
-            self._kept = session, form, _of_object(settings)
+            self._kept = session, form, of_object(settings)
         if outcome == INFEASIBLE and form.is_mip and "presolve" not in settings.solver_options:
             worker.forget_bound()
             options = {**settings.solver_options, "presolve": "off"}
@@ -202,7 +202,7 @@ class Highs(Solver):
     def _kept_for(self, form: MatrixForm, settings: SolveSettings, worker: Worker) -> HighsSession | None:
         """Return the object of the last solve, changed to this model, where no more than numbers differ."""
         kept, self._kept = self._kept, None  # what fails on the way is not used again
-        if kept is None or kept[2] != _of_object(settings) or not same_rows(kept[1], form):
+        if kept is None or kept[2] != of_object(settings) or not same_rows(kept[1], form):
             return None
         session, last, _ = kept
         session.change(last, form, worker)
@@ -212,13 +212,10 @@ class Highs(Solver):
         """Return the rows of HiGHS' irreducible infeasible subsystem of an infeasible linear relaxation."""
         if not form.n_columns:
             return None
-        relaxed = replace(
-            form, integer=np.zeros(form.n_columns, dtype=bool), indicators=IndicatorRows.none(form.n_columns)
-        )
         worker = Worker(form.maximize, None)
         session = HighsSession(worker, report=False)
         session.set_options(settings)
-        session.load(relaxed)
+        session.load(form.relaxed())
         return session.infeasible_subsystem(settings.time_limit)
 
 
@@ -250,11 +247,6 @@ _CALLBACKS = (
     _CALLBACK.kCallbackSimplexInterrupt,
     _CALLBACK.kCallbackIpmInterrupt,
 )
-
-
-def _of_object(settings: SolveSettings) -> SolveSettings:
-    """Return the settings that an object was made with: all but the time limit and the start, which each run has."""
-    return replace(settings, time_limit=None, start=None)
 
 
 class _Silent(highspy.Highs):  # type: ignore[misc]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import SolveSettings
-from mipforest.solvers.base import Feature, Solver
+from mipforest.solvers.base import Feature, Solver, of_object
 from mipforest.solvers.checks import JudgedStart, judge_start, require_plain_numbers, with_exact_integers
 from mipforest.solvers.solution import Event, Progress, Solution
 from mipforest.solvers.worker import Worker
@@ -81,7 +80,7 @@ class Gurobi(Solver):
             return None
         session, made_with, resources = kept
         stack.push(resources)
-        if made_with != _of_object(settings) or not session.can_become(form):
+        if made_with != of_object(settings) or not session.can_become(form):
             return None
         session.change(form, settings, worker)
         return session
@@ -136,7 +135,7 @@ class Gurobi(Solver):
                 session.give(judged, priorities)
                 found = session.run()
                 if self._keeps:
-                    self._kept = session, _of_object(settings), stack.pop_all()
+                    self._kept = session, of_object(settings), stack.pop_all()
                 return found
 
         # All of Gurobi lives in the worker: at a second Ctrl-C it ends there, in its own time.
@@ -193,11 +192,6 @@ class Gurobi(Solver):
                 return session.infeasible_subsystem()
 
         return worker.call(work)
-
-
-def _of_object(settings: SolveSettings) -> SolveSettings:
-    """Return the settings that a model was made with: all but the time limit and the start, which each run has."""
-    return replace(settings, time_limit=None, start=None)
 
 
 def _keeping_ctrl_c(on_progress: Progress | None) -> Progress:
