@@ -417,7 +417,7 @@ def search_classes() -> dict[str, type[TreeSearch]]:
 def by_local_search(
     problem: ProblemData,
     settings: SolveSettings,
-    tree: Tree,
+    tree: Tree | None,
     events: SearchEvents,
     *,
     share: float,
@@ -434,7 +434,7 @@ def by_local_search(
     problem, settings
         What is solved; threads, seed and time limit of the settings hold.
     tree
-        Where it begins.
+        Where it begins; ``None`` leaves that to it.
     events
         The progress of the caller.
     share, most
