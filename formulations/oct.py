@@ -45,6 +45,7 @@ prediction.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -119,24 +120,19 @@ class OctInstance(ClassTreeInstance):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Oct(Formulation):
-    """Optimal classification tree with univariate splits.
+class LabelledTree(Formulation):
+    """Trees of univariate splits whose leaves have labels, each of which has a charge for each sample.
 
     Parameters
     ----------
     alpha
-        Cost of a split, relative to the error of the best constant prediction.
+        Cost of a split, in units of the objective.
     N_min
         Least number of samples in a leaf that holds any, whatever they weigh.
-    costs
-        Cost of predicting the class of a column for a sample of the class of a row: K rows, or a .csv file of them.
     """
 
-    name = "oct"
-    summary = "optimal classification tree with univariate splits, any number of classes"
-    source = "Dunn 2018, chapter 2"
     variants = ("tight", "paper")
-    starts = ("depth-two", "cart", "previous-depth", "dp")
+    starts: ClassVar[tuple[str, ...]] = ("depth-two", "cart", "previous-depth")
     least_objective = 0.0
     takes_weights = True
     structure_type = UnivariateProblem
@@ -146,7 +142,24 @@ class Oct(Formulation):
 
     alpha: float = parameter(0.0, "cost of a split", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
-    costs: CostMatrix = parameter(None, "cost of predicting (column) for a class (row)")
+
+    # ------------------------------------------------------------------ what labels cost
+
+    @abstractmethod
+    def charges(self, data: Dataset) -> FloatArray:
+        """Return what each label costs for each sample, (n, K), at least 0."""
+
+    @abstractmethod
+    def unit(self, data: Dataset) -> float:
+        """Return what charges are divided by in the objective."""
+
+    @abstractmethod
+    def losses(self, data: Dataset) -> dict[str, Any]:
+        """Return the same charges as attributes of a :class:`~mipforest.problem.structure.TreeCharges`."""
+
+    def labelled(self, data: Dataset) -> Dataset:
+        """Return samples whose classes are the labels that suit them best, for heuristics that take classes."""
+        return data
 
     # ------------------------------------------------------------------ the model
 
@@ -214,13 +227,11 @@ class Oct(Formulation):
     # ------------------------------------------------------------------ what is known of the data
 
     def check_data(self, data: Dataset, topology: Topology) -> None:
-        check_class_data(self.name, data, self.costs)
         self.require_unit_box(data)
         check_leaf_size(data, self.N_min)
 
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> OctInstance:
-        charges = class_charges(data, self.costs)
-        baseline = baseline_error(data, self.costs)
+        charges, baseline = self.charges(data), self.unit(data)
         if self.variant == "paper":
             return OctInstance(
                 data=data,
@@ -229,7 +240,7 @@ class Oct(Formulation):
                 charges=charges,
                 baseline=baseline,
                 routing=UnivariateRouting(data, topology, self.N_min),
-                gains=self._gains(np.arange(data.n), charges, data),
+                gains=_gains(np.arange(data.n), charges),
             )
         thresholds = find_thresholds(data)
         instance = OctInstance(
@@ -239,7 +250,7 @@ class Oct(Formulation):
             charges=charges,
             baseline=baseline,
             routing=ThresholdRouting(data, topology, self.N_min, thresholds),
-            gains=self._gains(thresholds.group, charges, data),
+            gains=_gains(thresholds.group, charges),
         )
         with instance.budget.phase("prepare", "searching for the best tree, and for bounds by its root"):
             known, roots = self._searched(instance)
@@ -247,13 +258,6 @@ class Oct(Formulation):
         return replace(
             instance, known=known, roots=roots if proven else None, least_objective=roots.least / baseline
         )
-
-    def _gains(self, group: IntArray, charges: FloatArray, data: Dataset) -> FloatArray:
-        """Return (g, K) what predicting each class saves in each group (n,), against the costliest prediction."""
-        costliest = data.weights if self.costs is None else charges.max(axis=1)
-        gains = np.zeros((int(group.max()) + 1, charges.shape[1]))
-        np.add.at(gains, group, costliest[:, None] - charges)
-        return gains
 
     def _searched(self, instance: OctInstance) -> tuple[Tree, RootValues]:
         """Search for the best tree; its value, and what is proven, are in errors."""
@@ -271,38 +275,24 @@ class Oct(Formulation):
             split_cost=self.alpha * instance.baseline,
             N_min=self.N_min,
             unit=instance.baseline,
-            weight=data.weights if data.weighted else None,
-            costs=None if self.costs is None else np.array(self.costs),
+            **self.losses(data),
         )
 
     # ------------------------------------------------------------------ starts
 
     def start(self, name: str, instance: OctInstance, *, seed: int = 0) -> Tree:
-        data, topology = instance.data, instance.topology
         if name == "depth-two":
             return instance.known or self._searched(instance)[0]
         if name == "cart":
-            return self.polish(cart(data, topology, min_leaf=self.N_min, seed=seed), instance)
+            data = self.labelled(instance.data)
+            return self.polish(cart(data, instance.topology, min_leaf=self.N_min, seed=seed), instance)
         if name == "previous-depth":
             return self.polish(self.previous_depth(instance), instance)
-        if name == "dp":
-            self._refuse_for_dp(data)
-            share = min(1.0, self.alpha * instance.baseline / data.n)
-            limit = instance.budget.at_most(CONTREE_TIME_LIMIT, share=START_SHARE)
-            found = contree(data, topology, split_cost=share, time_limit=limit or 0.0, budget=instance.budget)
-            return self.polish(found, instance)
         other: Tree = super().start(name, instance, seed=seed)
         return other
 
-    def _refuse_for_dp(self, data: Dataset) -> None:
-        if data.weighted or self.costs is not None:
-            raise ParameterError(
-                "start 'dp' (pycontree) counts every error once, and takes neither sample weights nor costs; choose "
-                f"another of {', '.join(self.starts[:-1])}"
-            )
-
     def candidates(self, instance: OctInstance) -> Iterator[Tree]:
-        return random_trees(instance.data, instance.topology, self.N_min)
+        return random_trees(self.labelled(instance.data), instance.topology, self.N_min)
 
     def without_splits(self, tree: Tree, nodes: Sequence[int], instance: OctInstance) -> Tree:
         return self.polish(without_splits(tree, nodes), instance)
@@ -315,3 +305,64 @@ class Oct(Formulation):
             lambda fewer: with_cheapest_labels(fewer, instance),
             lambda pruned: self.evaluate(pruned, instance),
         )
+
+
+def _gains(group: IntArray, charges: FloatArray) -> FloatArray:
+    """Return (g, K) what each label saves in each group (n,), against the costliest one of each sample."""
+    gains = np.zeros((int(group.max()) + 1, charges.shape[1]))
+    np.add.at(gains, group, charges.max(axis=1)[:, None] - charges)
+    return gains
+
+
+@dataclass(frozen=True, kw_only=True)
+class Oct(LabelledTree):
+    """Optimal classification tree with univariate splits.
+
+    Parameters
+    ----------
+    alpha
+        Cost of a split, relative to the error of the best constant prediction.
+    N_min
+        Least number of samples in a leaf that holds any, whatever they weigh.
+    costs
+        Cost of predicting the class of a column for a sample of the class of a row: K rows, or a .csv file of them.
+    """
+
+    name = "oct"
+    summary = "optimal classification tree with univariate splits, any number of classes"
+    source = "Dunn 2018, chapter 2"
+    starts = (*LabelledTree.starts, "dp")
+
+    costs: CostMatrix = parameter(None, "cost of predicting (column) for a class (row)")
+
+    def charges(self, data: Dataset) -> FloatArray:
+        return class_charges(data, self.costs)
+
+    def unit(self, data: Dataset) -> float:
+        return baseline_error(data, self.costs)
+
+    def losses(self, data: Dataset) -> dict[str, Any]:
+        return {
+            "weight": data.weights if data.weighted else None,
+            "costs": None if self.costs is None else np.array(self.costs),
+        }
+
+    def check_data(self, data: Dataset, topology: Topology) -> None:
+        check_class_data(self.name, data, self.costs)
+        super().check_data(data, topology)
+
+    def start(self, name: str, instance: OctInstance, *, seed: int = 0) -> Tree:
+        if name != "dp":
+            return super().start(name, instance, seed=seed)
+        data = instance.data
+        if data.weighted or self.costs is not None:
+            raise ParameterError(
+                "start 'dp' (pycontree) counts every error once, and takes neither sample weights nor costs; choose "
+                f"another of {', '.join(self.starts[:-1])}"
+            )
+        share = min(1.0, self.alpha * instance.baseline / data.n)
+        limit = instance.budget.at_most(CONTREE_TIME_LIMIT, share=START_SHARE)
+        found = contree(
+            data, instance.topology, split_cost=share, time_limit=limit or 0.0, budget=instance.budget
+        )
+        return self.polish(found, instance)

@@ -19,6 +19,9 @@ from mipforest.data.table import Axis, Dates, Label, Missing, fingerprint
 from mipforest.data.target import ClassMapping, Target, Task
 from mipforest.errors import DataError
 
+#: What the target of a data set of rewards is called.
+DECISION = "decision"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
@@ -34,15 +37,16 @@ class Dataset:
         (n, p) float64 features in original units.
     y
         (n,) class indices 0..K-1 (int64) for a classification, values (float64) for a regression, outcomes (float64)
-        for a prescription.
+        for a prescription, decisions with the highest reward (int64) for a policy.
     task
-        ``"classification"``, ``"regression"`` or ``"prescription"``.
+        ``"classification"``, ``"regression"``, ``"prescription"`` or ``"policy"``.
     features
         Names of the p features.
     samples
         Ids of the n samples: the rows' labels in their source, kept when samples are selected or split.
     classes
-        Names of the K classes, of a prescription the treatments, as text; empty for a regression.
+        Names of the K classes, of a prescription the treatments, of a policy the decisions, as text; empty for a
+        regression.
     class_values
         Their labels as the user wrote them, for predictions; empty for a regression.
     encoding
@@ -51,6 +55,8 @@ class Dataset:
         (n,) weights of the samples, above 0: an objective charges a sample's loss this many times.
     treatments
         (n,) index (int64) of the treatment that each sample had; ``None`` unless the task is a prescription.
+    rewards
+        (n, K) reward of each decision for each sample; ``None`` unless the task is a policy.
     name, target, weight, treatment
         Name of the data set, and of the columns of its target, weights and treatments (``None``: it has none).
     notes
@@ -73,14 +79,16 @@ class Dataset:
     notes: tuple[str, ...] = ()
     treatments: IntArray | None = None
     treatment: str | None = None
+    rewards: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        for array in (self.X, self.X_raw, self.y, self.weights, self.labels):
-            array.setflags(write=False)
+        for array in (self.X, self.X_raw, self.y, self.weights, self.labels, self.rewards):
+            if array is not None:
+                array.setflags(write=False)
 
     def __repr__(self) -> str:
-        kind = "classes" if self.treatments is None else "treatments"
-        what = f"{self.n_classes} {kind}" if self.classes else self.task
+        kinds = {"prescription": "treatments", "policy": "decisions"}
+        what = f"{self.n_classes} {kinds.get(self.task, 'classes')}" if self.classes else self.task
         return f"Dataset({self.name!r}: {self.n} samples, {self.p} features, {what})"
 
     @property
@@ -93,7 +101,7 @@ class Dataset:
     def from_arrays(
         cls,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         features: Sequence[str] | None = None,
         classes: Sequence[str] | None = None,
@@ -103,20 +111,23 @@ class Dataset:
         scaling: Scaling = "minmax",
         weights: ArrayLike | None = None,
         treatments: ArrayLike | None = None,
+        rewards: ArrayLike | None = None,
         notes: Sequence[str] = (),
     ) -> Dataset:
-        """Make a data set of a feature matrix and a target.
+        """Make a data set of a feature matrix and a target, or the rewards of decisions.
 
         Parameters
         ----------
         X
             (n, p) finite numbers, original units.
         y
-            (n,) labels or values; see :func:`mipforest.data.target.read_target` for what they mean.
+            (n,) labels or values; see :func:`mipforest.data.target.read_target` for what they mean. Left out where
+            there are rewards.
         features
             Names of the p features; ``x0, x1, ...`` if not given.
         classes
-            Names of the classes or treatments, in the order of their sorted labels; these if not given.
+            Names of the classes or treatments, in the order of their sorted labels; these if not given. Of decisions,
+            in the order of their columns.
         name, target
             Name of the data set and of what is predicted.
         task
@@ -127,6 +138,8 @@ class Dataset:
             (n,) weights of the samples, 1 unless given; samples of weight 0 are left out.
         treatments
             (n,) labels of the treatments that led to the outcomes y, for a prescription.
+        rewards
+            (n, K) reward of each decision for each sample, for a policy; finite, of any sign, higher is better.
         notes
             What was done to the data before.
 
@@ -141,22 +154,47 @@ class Dataset:
         names = tuple(f"x{j}" for j in range(p)) if features is None else tuple(map(str, features))
         if len(names) != p:
             raise DataError(f"{len(names)} feature names for the {p} columns of X; give one name per column")
-        column, (kept, weight, remarks) = (
-            tables.target_column(y, n, target),
-            tables.positive_weights(weights, n),
-        )
+        kept, weight, remarks = tables.positive_weights(weights, n)
+        read = cls._target(y, n, kept, target, task, treatments, rewards, classes)
         X_raw, samples = X_raw[kept], tuple(map(str, np.flatnonzero(kept)))
         encoding = Encoding.unscaled(list(map(Column, names))).fit_scaling(scaling, X_raw, weight)
-        treated = None if treatments is None else tables.target_column(treatments, n, "treatment")[kept]
-        read = targets.read_target(column[kept], task, treated)
-        named = {"weights": weight, "name": name, "target": target}
+        named = {"weights": weight, "name": name, "target": target if rewards is None else DECISION}
         return cls._of(X_raw, read, encoding, samples, classes, (*notes, *remarks), **named)
+
+    @staticmethod
+    def _target(
+        y: ArrayLike | None,
+        n: int,
+        kept: Any,
+        name: str,
+        task: Task | None,
+        treatments: ArrayLike | None,
+        rewards: ArrayLike | None,
+        decisions: Sequence[str] | None,
+    ) -> Target:
+        """Read what is given of n samples, of which some are kept: a target, with treatments or without, or rewards."""
+        if (y is None) == (rewards is None) or (rewards is not None and treatments is not None):
+            raise DataError(
+                "what is to be predicted is not clear: give y, y and treatments, or rewards; rewards can be estimated "
+                "of y and treatments by mipforest.reward_scores"
+            )
+        if rewards is not None:
+            read = targets.read_rewards(rewards, decisions)
+            if len(read.y) != n:
+                raise DataError(
+                    f"rewards have {len(read.y)} rows, and X has {n}; give one row for each sample"
+                )
+            assert read.rewards is not None
+            return replace(read, y=read.y[kept], rewards=read.rewards[kept])
+        assert y is not None
+        treated = None if treatments is None else tables.target_column(treatments, n, "treatment")[kept]
+        return targets.read_target(tables.target_column(y, n, name)[kept], task, treated)
 
     @classmethod
     def from_frame(
         cls,
         frame: Any,
-        target: str,
+        target: str | None = None,
         *,
         name: str = "data",
         task: Task | None = None,
@@ -164,6 +202,7 @@ class Dataset:
         missing: Missing = "error",
         weight: str | None = None,
         treatment: str | None = None,
+        rewards: Sequence[str] = (),
         notes: Sequence[str] = (),
         drop: Collection[str] = (),
         keep: Collection[str] = (),
@@ -180,7 +219,9 @@ class Dataset:
         frame
             pandas DataFrame of n rows.
         target
-            Name of the column to predict.
+            Name of the column to predict; ``None`` where there are rewards.
+        rewards
+            Names of the columns of rewards, one for each decision, which is called as its column.
         missing
             ``"error"`` refuses missing values, ``"drop"`` drops the rows that have some, ``"impute"`` fills them in, as
             learned from the samples ``fill_from`` (their ids; all if ``None``).
@@ -195,15 +236,27 @@ class Dataset:
             If the table or the target cannot be used; see :func:`mipforest.data.table.read_table`.
         """
         table = tables.read_table(
-            frame, target, missing, weight, treatment=treatment, drop=drop, keep=keep, dates=dates
+            frame,
+            target,
+            missing,
+            weight,
+            treatment=treatment,
+            rewards=rewards,
+            drop=drop,
+            keep=keep,
+            dates=dates,
         )
         filling = frozenset(table.samples if fill_from is None else fill_from)
         known = np.array([id in filling for id in table.samples])
         encoding = Encoding.fit(table.features, fill_from=known if missing == "impute" else None)
         X_raw = encoding.encode(table.features)
         encoding = encoding.fit_scaling(scaling, X_raw, table.weights)
-        read = targets.read_target(table.target, task, table.treatment)
-        named = {"weights": table.weights, "name": name, "target": target, "weight": weight}
+        read = (
+            targets.read_rewards(table.rewards, rewards)
+            if table.rewards is not None
+            else targets.read_target(table.target, task, table.treatment)
+        )
+        named = {"weights": table.weights, "name": name, "target": target or DECISION, "weight": weight}
         remarks = (*notes, *table.notes, *encoding.notes)
         return cls._of(X_raw, read, encoding, table.samples, None, remarks, **named)
 
@@ -231,15 +284,24 @@ class Dataset:
         """
         frame = tables.with_text_names(frame)
         weight = train.weight if train.weight in frame.columns else None
-        known = {*(column.name for column in train.encoding.columns), train.target, weight, train.treatment}
+        rewards = train.classes if train.rewards is not None else ()
+        target = None if rewards else train.target
+        features = (column.name for column in train.encoding.columns)
+        known = {*features, target, weight, train.treatment, *rewards}
         frame = frame[[column for column in frame if column in known]]
-        table = tables.read_table(frame, train.target, missing, weight, treatment=train.treatment, keep=None)
+        table = tables.read_table(
+            frame, target, missing, weight, treatment=train.treatment, rewards=rewards, keep=None
+        )
         lacks = () if weight == train.weight else (f"no column {train.weight!r}: every sample counts once",)
         try:
             X_raw = train.encoding.encode(table.features)
         except UnseenLevelError as error:  # what `unseen` offers is for prediction alone
             raise DataError(error.message, hint="correct it or leave out the row") from None
-        read = targets.read_target_like(train.task, train.class_values, table.target, table.treatment)
+        read = (
+            targets.read_rewards(table.rewards, rewards)
+            if table.rewards is not None
+            else targets.read_target_like(train.task, train.class_values, table.target, table.treatment)
+        )
         named = {"weights": table.weights, "name": name or train.name, "target": train.target}
         remarks = (*table.notes, *lacks)
         return cls._of(
@@ -264,6 +326,7 @@ class Dataset:
             y=read.y,
             treatments=read.treatments,
             treatment=read.treatment,
+            rewards=read.rewards,
             task=read.task,
             features=Axis(encoding.features, "feature"),
             samples=Axis(samples, "sample"),
@@ -315,7 +378,7 @@ class Dataset:
     def sha256(self) -> str:
         """SHA-256 of features in original units, target, weights where some are not 1, and names but the data set's."""
         names = [self.task, self.target, *self.features.labels, *self.samples.labels, *self.classes]
-        more = (self.treatments, self.weights if self.weighted else None)
+        more = (self.treatments, self.rewards, self.weights if self.weighted else None)
         return fingerprint(names, self.X_raw, self.y, *(array for array in more if array is not None))
 
     def require_classes(self, maximum: int, model: str = "this model") -> None:
@@ -338,8 +401,19 @@ class Dataset:
         chosen = np.arange(self.n)[np.asarray(rows)]
         samples = Axis(tuple(self.samples[row] for row in chosen.tolist()), "sample")
         X, X_raw, y, weights = (array[chosen] for array in (self.X, self.X_raw, self.y, self.weights))
-        treatments = None if self.treatments is None else self.treatments[chosen]
-        return replace(self, X=X, X_raw=X_raw, y=y, weights=weights, samples=samples, treatments=treatments)
+        treatments, rewards = (
+            None if array is None else array[chosen] for array in (self.treatments, self.rewards)
+        )
+        return replace(
+            self,
+            X=X,
+            X_raw=X_raw,
+            y=y,
+            weights=weights,
+            samples=samples,
+            treatments=treatments,
+            rewards=rewards,
+        )
 
     def relabel(self, mapping: Mapping[Label, Label]) -> Dataset:
         """Rename or merge classes; a DataError if a class is unknown or one class only would be left.

@@ -8,7 +8,7 @@ import re
 import shlex
 import warnings
 from codecs import BOM_UTF8, getincrementaldecoder
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
 from importlib.util import find_spec
@@ -476,6 +476,7 @@ def load(
     missing: Missing = "error",
     weight: str | None = None,
     treatment: str | None = None,
+    rewards: Sequence[str] = (),
     drop: Collection[str] = (),
     keep: Collection[str] = (),
     fill_from: Collection[str] | None = None,
@@ -509,6 +510,9 @@ def load(
         Column of weights, for a file or an OpenML data set; rows of weight 0 are left out.
     treatment
         Column of treatments, of the same; ``target`` then names the column of the outcomes that they led to.
+    rewards
+        Of a file, columns of rewards, one for each decision, in place of a target: what the decision is worth for the
+        row, of any sign, higher is better. Decisions are called as their columns.
     drop, keep
         Of a file or an OpenML data set, columns to leave out, and columns of text that are features however many levels
         they have.
@@ -525,11 +529,10 @@ def load(
     """
     name, written = str(spec), TextFormat(sep, decimal, encoding)
     kind, colon, rest = name.partition(":")
-    if (written != PLAIN or dates) and (
-        name in BUNDLED or (colon and kind in ("openml", "synthetic", *POLICY_TABLES))
-    ):
+    is_file = name not in BUNDLED and not (colon and kind in ("openml", "synthetic", *POLICY_TABLES))
+    if (written != PLAIN or dates or rewards) and not is_file:
         raise DataError(
-            f"{name} is no file: it has no separator, decimal sign, encoding or dates; leave them out"
+            f"{name} is no file: it has no separator, decimal sign, encoding, dates or rewards; leave them out"
         )
     if colon and kind == "openml":
         return load_openml(
@@ -559,13 +562,14 @@ def load(
             keep=keep,
             fill_from=fill_from,
         )
-    if name not in BUNDLED and not (colon and kind == "synthetic"):
+    if is_file:
         how = {"task": task, "scaling": scaling, "missing": missing, "weight": weight, "treatment": treatment}
         return _load_file(
             name,
-            target or DEFAULT_TARGET,
+            target or (None if rewards else DEFAULT_TARGET),
             written,
             **how,
+            rewards=rewards,
             drop=drop,
             keep=keep,
             fill_from=fill_from,
@@ -595,7 +599,7 @@ def load(
     return data
 
 
-def _load_file(name: str, target: str, written: TextFormat, **how: Any) -> Dataset:
+def _load_file(name: str, target: str | None, written: TextFormat, **how: Any) -> Dataset:
     path = Path(name).expanduser()
     if not path.exists() and path.name == name and not name.endswith(SUFFIXES):
         known = [entry.name for entry in catalogue()]

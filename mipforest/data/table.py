@@ -373,9 +373,11 @@ class Table:
     features
         DataFrame of the feature columns.
     target
-        Series of the target column.
+        Series of the target column; ``None`` with rewards.
     treatment
         Series of the column of treatments; ``None`` without one.
+    rewards
+        (n, K) rewards of the decisions; ``None`` without these columns.
     samples
         A unique id of every row: its index label, or its position if index labels repeat.
     weights
@@ -390,15 +392,17 @@ class Table:
     samples: tuple[str, ...]
     weights: FloatArray
     notes: tuple[str, ...]
+    rewards: FloatArray | None = None
 
 
 def read_table(
     frame: Any,
-    target: str,
+    target: str | None,
     missing: Missing = "error",
     weight: str | None = None,
     *,
     treatment: str | None = None,
+    rewards: Sequence[str] = (),
     drop: Collection[str] = (),
     keep: Collection[str] | None = (),
     dates: Dates | None = None,
@@ -410,13 +414,15 @@ def read_table(
     frame
         pandas DataFrame; its column names are taken as text.
     target
-        Name of the target column.
+        Name of the target column; ``None`` where there are rewards.
     missing
         ``"error"``, ``"drop"``, or ``"impute"``, which leaves gaps of features to the encoding to be filled in.
     weight
         Name of the column of weights, which is no feature; rows of weight 0 are left out.
     treatment
         Name of the column of treatments, which is no feature either.
+    rewards
+        Names of the columns of rewards, one for each decision, which are no features either.
     drop
         Names of columns to leave out.
     keep
@@ -435,7 +441,8 @@ def read_table(
         raise DataError(f"unknown treatment missing={missing!r}; it is 'error', 'drop' or 'impute'")
     frame = with_text_names(frame)
     named = {
-        "target": [target],
+        "target": [] if target is None else [target],
+        "rewards": rewards,
         "weight": [] if weight is None else [weight],
         "treatment": [] if treatment is None else [treatment],
         "drop": drop,
@@ -444,7 +451,14 @@ def read_table(
     for role, names in named.items():
         for name in names:
             _require_column(frame, name, role)
+    if (target is None) != bool(rewards):
+        raise DataError(
+            "a table has a target, or rewards, and not both",
+            hint="name one column as target=, or two or more as rewards=",
+            option="name one column with --target, or two or more with --rewards",
+        )
     roles = {"target": target, "weights": weight, "treatments": treatment}
+    roles |= {f"reward of decision {k}": name for k, name in enumerate(rewards)}
     taken = {role: name for role, name in roles.items() if name is not None}
     frame = frame.drop(columns=[name for name in drop if name not in taken.values()])
     for (role, name), (other, same) in combinations(taken.items(), 2):
@@ -477,7 +491,15 @@ def read_table(
         refuse_doubtful_text(features, keep)
     ids = tuple(id for id, kept in zip(samples, chosen, strict=True) if kept)
     given = None if treatment is None else frame[treatment]
-    return Table(features, frame[target], given, ids, weights, (*notes, *dropped, *_remarks(features)))
+    return Table(
+        features=features,
+        target=None if target is None else frame[target],
+        treatment=given,
+        samples=ids,
+        weights=weights,
+        notes=(*notes, *dropped, *_remarks(features)),
+        rewards=np.column_stack([numbers(frame[name]) for name in rewards]) if rewards else None,
+    )
 
 
 def _caught(check: Callable[[Any], None], table: Any) -> list[DataError]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data.table import (
@@ -22,7 +23,7 @@ from mipforest.data.table import (
 )
 from mipforest.errors import DataError, did_you_mean, some_of
 
-Task = Literal["classification", "regression", "prescription"]
+Task = Literal["classification", "regression", "prescription", "policy"]
 
 #: A numeric target is read as class labels if all values are whole numbers and at most this many differ.
 MAX_NUMERIC_CLASSES = 20
@@ -35,17 +36,19 @@ class Target:
     Attributes
     ----------
     task
-        ``"classification"``, ``"regression"`` or ``"prescription"``.
+        ``"classification"``, ``"regression"``, ``"prescription"`` or ``"policy"``.
     y
-        (n,) class indices (int64), or values (float64).
+        (n,) class indices (int64), or values (float64); of a policy the decision with the highest reward.
     class_values
-        The labels of classes, or treatments, 0, 1, ... as the user wrote them; empty for regression.
+        The labels of classes, treatments or decisions, 0, 1, ... as the user wrote them; empty for regression.
     notes
         What the user should know about how it was read.
     treatments
         (n,) treatment index of each sample, for a prescription.
     treatment
         Name of the column of treatments.
+    rewards
+        (n, K) reward of each decision for each sample, for a policy.
     """
 
     task: Task
@@ -54,6 +57,48 @@ class Target:
     notes: tuple[str, ...] = ()
     treatments: IntArray | None = None
     treatment: str | None = None
+    rewards: FloatArray | None = None
+
+
+def read_rewards(rewards: ArrayLike, decisions: Sequence[str] | None = None) -> Target:
+    """Read the rewards of decisions.
+
+    Parameters
+    ----------
+    rewards
+        (n, K) finite numbers of any sign, K at least 2: what each decision is worth for each sample, such as its doubly
+        robust score.
+    decisions
+        Names of the K decisions; ``0, 1, ...`` unless given.
+
+    Raises
+    ------
+    DataError
+        If they have another shape, are not finite, or there are not as many names.
+    """
+    try:
+        table = np.array(rewards, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"rewards must be numbers ({error}); give one row per sample, one column per decision"
+        ) from None
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise DataError(
+            f"rewards have shape {table.shape}; give one row per sample and a column for each of two or more decisions"
+        )
+    infinite = np.argwhere(~np.isfinite(table))
+    if len(infinite):
+        row, k = infinite[0].tolist()
+        raise DataError(
+            f"the reward of decision {k} in row {row} is {table[row, k]}; rewards are finite numbers: estimate it, or "
+            "leave out the row"
+        )
+    names = tuple(map(str, range(table.shape[1]) if decisions is None else decisions))
+    if len(names) != table.shape[1]:
+        raise DataError(
+            f"{len(names)} names for {table.shape[1]} decisions; give one for each column of rewards"
+        )
+    return Target("policy", table.argmax(axis=1).astype(np.int64), names, rewards=table)
 
 
 def read_target(column: Any, task: Task | None = None, treatment: Any = None) -> Target:
@@ -82,6 +127,12 @@ def read_target(column: Any, task: Task | None = None, treatment: Any = None) ->
     if treatment is not None:
         labels = _sorted_labels(treatment)
         return _prescription(read_target(column, "regression"), labels, treatment)
+    if task == "policy":
+        raise DataError(
+            "a policy is found for rewards, one for each sample and decision, not for a target column",
+            hint="give them as rewards=, or leave task out",
+            option="name their columns with --rewards",
+        )
     if task == "prescription":
         raise DataError(
             f"to prescribe, each row of {column.name!r} needs the treatment that led to it",

@@ -273,7 +273,7 @@ class Formulation(Operations):
             )
 
     def check_treatments(self, data: Dataset) -> None:
-        """Refuse data with treatments where the model prescribes none: outcomes of different treatments are no target.
+        """Refuse data with treatments where the model prescribes none, and with rewards where it does not decide.
 
         Raises
         ------
@@ -285,6 +285,11 @@ class Formulation(Operations):
                 f"{self.name} prescribes no treatments, and {data.name} has some ({', '.join(data.classes)})",
                 hint="use a prescriptive model (opt), or load the data without treatment=",
                 option="use a prescriptive model (opt), or leave --treatment out",
+            )
+        if data.rewards is not None and self.task != "policy":
+            raise DataError(
+                f"{self.name} finds no policy, and {data.name} has rewards of decisions ({', '.join(data.classes)}) in "
+                "place of a target; use the model policy"
             )
 
     def require_unit_box(self, data: Dataset) -> None:

@@ -20,6 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.heuristics.thresholds import Thresholds
 
@@ -52,6 +54,9 @@ class TreeCharges:
     costs
         (K, K) cost of predicting the second class for a sample of the first, at least 0; unless given, 1 for every
         wrong prediction.
+    table
+        (n, K) cost of predicting each class for each sample, at least 0, in place of its weight and of ``costs``; y is
+        the class that costs it least.
     margin
         Least distance between the scores of both sides of a hyperplane, for weights of sum 1 and features in [0, 1];
         ``None`` for univariate splits.
@@ -77,12 +82,25 @@ class TreeCharges:
     unit: float = 1.0
     weight: FloatArray | None = None
     costs: FloatArray | None = None
+    table: FloatArray | None = None
     margin: float | None = None
     coefficient_cost: float | None = None
     treatment: IntArray | None = None
     mu: float = 0.0
     n_treatment: int = 1
     offset: float = 0.0
+
+    @property
+    def prediction_costs(self) -> FloatArray:
+        """(n, K) cost of predicting each class for each sample, where leaves predict classes."""
+        if self.table is not None:
+            return self.table
+        y = np.asarray(self.y, dtype=np.int64)
+        costs = (
+            1.0 - np.eye(max(2, int(y.max(initial=0)) + 1)) if self.costs is None else np.asarray(self.costs)
+        )
+        weight = 1.0 if self.weight is None else np.asarray(self.weight, dtype=np.float64)[:, None]
+        return np.asarray(weight * costs[y], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

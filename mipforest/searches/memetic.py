@@ -417,9 +417,7 @@ def _loss(charges: TreeCharges) -> LeafLoss:
     weight = np.ones(n) if charges.weight is None else charges.weight
     if charges.loss != "classes":
         return ValueLoss(np.asarray(charges.y, dtype=float), weight, charges.loss == "squared")
-    y = np.asarray(charges.y, dtype=np.int64)
-    costs = 1.0 - np.eye(int(y.max(initial=0)) + 1) if charges.costs is None else charges.costs
-    return ClassLoss(weight[:, None] * costs[y])
+    return ClassLoss(charges.prediction_costs)
 
 
 #: What a node is that does not split: a leaf, or nothing, as a node above it is a leaf.

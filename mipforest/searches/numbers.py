@@ -112,6 +112,7 @@ def require_charges(search: str, charges: TreeCharges, X: FloatArray, *, product
     require(search, "y", charges.y)
     require(search, "weight", charges.weight, least=0.0)
     require(search, "costs", charges.costs, least=0.0)
+    require(search, "table", charges.table, least=0.0)
     require(search, "unit", charges.unit, least=1.0 / LARGEST_ADDED, most=LARGEST_ADDED)
     require(search, "offset", charges.offset, least=-LARGEST_ADDED, most=LARGEST_ADDED)
     require(search, "split_cost", charges.split_cost, least=0.0, most=LARGEST_ADDED)

@@ -715,6 +715,11 @@ class Proof:
     """
 
     def __init__(self, charged: UnivariateProblem, depth: int, *, walks: bool = True) -> None:
+        if charged.table is not None:
+            raise Unsupported(
+                "no certificate can be written of costs that differ from sample to sample: the file states costs by "
+                "class; solve it without one"
+            )
         y, thresholds = np.asarray(charged.y, dtype=np.float64), charged.thresholds
         costs = np.zeros((0, 0))
         if charged.loss == "classes":

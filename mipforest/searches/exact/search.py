@@ -242,8 +242,9 @@ def _distinct(problem: UnivariateProblem) -> tuple[Rows, float]:
     weight = np.ones(n) if problem.weight is None else np.asarray(problem.weight, dtype=np.float64)
     loss, K, group = problem.loss, 0, thresholds.group
     if loss == "classes":
-        K = max(2, int(y.max(initial=0)) + 1) if problem.costs is None else len(problem.costs)
-        loss = "costs" if K > 2 and problem.costs is not None else loss
+        charged = problem.prediction_costs
+        K = charged.shape[1]
+        loss = "costs" if K > 2 and (problem.costs is not None or problem.table is not None) else loss
     if loss == "absolute":
         target = np.unique(y, return_inverse=True)[1]
     elif loss == "classes" and K > 2:
@@ -255,9 +256,8 @@ def _distinct(problem: UnivariateProblem) -> tuple[Rows, float]:
     size, X = np.bincount(row), thresholds.X[group[of]]
     shifted = np.zeros(n)
     if K:
-        charged = 1.0 - np.eye(K) if problem.costs is None else np.asarray(problem.costs)
         losses = np.zeros((len(of), K))
-        np.add.at(losses, row, weight[:, None] * charged[y.astype(np.int64)])
+        np.add.at(losses, row, charged)
         least = losses.min(axis=1)
         if loss == "costs" or K == 2:
             # What the best class of a row loses is lost by every tree.

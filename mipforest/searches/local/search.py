@@ -318,12 +318,16 @@ def _part_of(problem: LocalProblem, seed: int) -> LocalProblem:
     share = of_samples = len(part) / n
     if problem.weight is not None:
         share = float(problem.weight[part].sum() / problem.weight.sum())
+    if problem.table is not None:
+        whole = float(problem.table.sum())
+        share = float(problem.table[part].sum()) / whole if whole else share
     coefficients = problem.coefficient_cost
     return replace(
         problem,
         X=problem.X[part],
         y=problem.y[part],
         weight=None if problem.weight is None else problem.weight[part],
+        table=None if problem.table is None else problem.table[part],
         split_cost=share * problem.split_cost,
         coefficient_cost=None if coefficients is None else share * coefficients,
         treatment=None if problem.treatment is None else problem.treatment[part],
@@ -355,10 +359,8 @@ def samples_of(
     weight = np.ones(n) if problem.weight is None else problem.weight
     centred, place, tie = np.zeros(n), np.zeros(n, np.int32), 0.0
     if problem.loss == "classes":
-        labels = y.astype(np.int64)
-        K = int(labels.max()) + 1 if problem.costs is None else len(problem.costs)
-        costs = 1.0 - np.eye(K) if problem.costs is None else problem.costs
-        values = weight[:, None] * costs[labels]
+        values = problem.prediction_costs
+        K = values.shape[1]
         if tie_break and problem.split_cost == 0 and (values == np.rint(values)).all():
             tie = TIE / values.sum()
         kind, unit = CLASSES, values.sum(axis=0).min()

@@ -95,12 +95,9 @@ class ObliqueProblem:
             )
         rows, group = np.unique(X, axis=0, return_inverse=True)
         group = group.ravel()
-        y = np.asarray(structure.y, dtype=np.int64)
-        weight = np.ones(len(y)) if structure.weight is None else np.asarray(structure.weight, dtype=float)
-        n_classes = int(y.max()) + 1 if structure.costs is None else len(structure.costs)
-        costs = 1.0 - np.eye(n_classes) if structure.costs is None else np.asarray(structure.costs)
-        charges = np.zeros((len(rows), n_classes))
-        np.add.at(charges, group, weight[:, None] * costs[y])
+        charged = structure.prediction_costs
+        charges = np.zeros((len(rows), charged.shape[1]))
+        np.add.at(charges, group, charged)
         return cls(
             X=np.ascontiguousarray(rows),
             first=np.arange(len(rows) + 1, dtype=np.int64),
