@@ -261,9 +261,14 @@ class LabelledTree(Formulation):
 
     def _searched(self, instance: OctInstance) -> tuple[Tree, RootValues]:
         """Search for the best tree; its value, and what is proven, are in errors."""
-        problem, unit = replace(self.structure(instance), unit=1.0), instance.baseline
+        problem = replace(self.structure(instance), unit=1.0)
         return search_by_root(
-            self, instance, problem, lambda splits: with_cheapest_labels(splits, instance), unit=unit
+            self,
+            instance,
+            problem,
+            lambda splits: with_cheapest_labels(splits, instance),
+            unit=instance.baseline,
+            no_split=float(instance.charges.sum(axis=0).min()),
         )
 
     def structure(self, instance: OctInstance) -> UnivariateProblem:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mipforest.certificates import certify
-    from mipforest.data import DataError, Dataset, load
+    from mipforest.data import DataError, Dataset, load, reward_scores
     from mipforest.estimators import (
         ForestSelectorClassifier,
         ForestSelectorRegressor,
@@ -54,6 +54,7 @@ __all__ = [
     "OptimalTreeClassifierCV",
     "OptimalTreeRegressor",
     "OptimalTreeRegressorCV",
+    "PolicyTreeClassifier",
     "Problem",
     "RandomizedTreeClassifier",
     "RandomizedTreeRegressor",
@@ -69,6 +70,7 @@ __all__ = [
     "from_pyomo",
     "get_formulation",
     "load",
+    "reward_scores",
     "solve",
     "sum_squares",
     "to_pyomo",
@@ -77,7 +79,7 @@ __all__ = [
 #: Where each public name lives; imported on first use, so that the command line starts at once.
 _HOMES = {
     "mipforest.certificates": ("certify",),
-    "mipforest.data": ("DataError", "Dataset", "load"),
+    "mipforest.data": ("DataError", "Dataset", "load", "reward_scores"),
     "mipforest.estimators": (
         "ForestSelectorClassifier",
         "ForestSelectorRegressor",
@@ -93,6 +95,7 @@ _HOMES = {
         "OptimalTreeClassifierCV",
         "OptimalTreeRegressor",
         "OptimalTreeRegressorCV",
+        "PolicyTreeClassifier",
         "RandomizedTreeClassifier",
         "RandomizedTreeRegressor",
         "RiskScoreClassifier",

@@ -552,6 +552,7 @@ def search_by_root(
     with_leaves: Callable[[Tree], Tree],
     *,
     unit: float,
+    no_split: float | None = None,
 ) -> tuple[Tree, RootValues]:
     """Search for the best tree within a limit; return the best one found, and what is proven by the root.
 
@@ -564,13 +565,16 @@ def search_by_root(
     with_leaves
         Returns the tree of some splits with its best leaves.
     unit
-        What an objective of 1, that of the tree without a split, is in the units of the problem.
+        What an objective of 1 is in the units of the problem.
+    no_split
+        Value of the tree without a split, in these; ``unit`` unless given.
     """
     data, topology, given, best = instance.data, instance.topology, None, np.inf
     if topology.depth > 2:
         given = formulation.start("cart", instance)
         best = formulation.evaluate(given, instance) * unit
-    roots = root_values(problem, topology.depth, unit, best=best, budget=instance.budget)
+    without = unit if no_split is None else no_split
+    roots = root_values(problem, topology.depth, without, best=best, budget=instance.budget)
     if given is not None and roots.chosen is None:
         return given, roots
     chosen = np.full(topology.n_branches, -1) if roots.chosen is None else roots.chosen

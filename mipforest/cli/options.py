@@ -108,6 +108,21 @@ class Dates(StrEnum):
     parts = "parts"
 
 
+class Scores(StrEnum):
+    """How rewards are estimated of treatments and outcomes."""
+
+    dr = "dr"
+    ipw = "ipw"
+    direct = "direct"
+
+
+class Better(StrEnum):
+    """Which outcomes are better."""
+
+    less = "lower"
+    more = "higher"
+
+
 class Missing(StrEnum):
     """What happens to rows that lack a value."""
 
@@ -316,6 +331,23 @@ class DataOptions:
             help="Column of the outcomes that the treatments led to. It takes the place of --target.",
         ),
     ] = None
+    rewards: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN,COLUMN,...",
+            help="Columns of the rewards of decisions, for the model policy. They take the place of --target.",
+        ),
+    ] = None
+    scores: Annotated[
+        Scores | None,
+        Option(
+            "--scores",
+            help="Estimate rewards of --treatment and --outcome: doubly robust, inverse-probability or direct scores.",
+        ),
+    ] = None
+    better: Annotated[
+        Better | None, Option("--better", help="Which outcomes are better, for --scores; lower unless given.")
+    ] = None
     weight: Annotated[
         str | None,
         Option(
@@ -422,8 +454,23 @@ class DataOptions:
                 "--outcome names the outcomes of the treatments in --treatment; "
                 + ("give both" if self.treatment is None else "leave --target out")
             )
+        if self.rewards is not None and (self.target is not None or self.treatment is not None):
+            raise CommandError(
+                "--rewards takes the place of --target and --treatment; leave these out, or estimate rewards of "
+                "--treatment and --outcome with --scores"
+            )
+        if self.scores is not None and self.treatment is None:
+            raise CommandError("--scores estimates rewards of --treatment and --outcome; give both")
+        if self.better is not None and self.scores is None:
+            raise CommandError(
+                "--better says which outcomes are better where --scores estimates rewards; give --scores, or "
+                "--param better=higher of a prescriptive model"
+            )
         return DataSource(
             data=data,
+            rewards=() if self.rewards is None else tuple(name.strip() for name in self.rewards.split(",")),
+            scores=None if self.scores is None else self.scores.value,
+            better="lower" if self.better is None else self.better.value,
             target=self.target if self.outcomes is None else self.outcomes,
             task=None if self.task is None else self.task.value,
             missing=self.missing.value,

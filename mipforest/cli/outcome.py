@@ -49,6 +49,9 @@ _PARTS = (("train", "in training"), ("test", "in the test"))
 
 #: Label, name in ``result.json`` and significant digits.
 _MEASURES = (
+    ("Mean reward", "mean_reward", 6),
+    ("Standard error", "mean_reward_error", 3),
+    ("Best single decision", "best_single_reward", 6),
     ("Outcome observed", "observed_outcome", 4),
     ("Outcome prescribed", "prescribed_outcome", 4),
     ("R2", "r2", 4),

@@ -22,6 +22,7 @@ from mipforest.cards import ScoreCard, card_to_text, risk_table
 from mipforest.data import DataError, Dataset
 from mipforest.data.encoding import Scaling
 from mipforest.data.table import checked_weights
+from mipforest.data.target import read_rewards
 from mipforest.errors import some_of
 from mipforest.estimators.base import NotTaken, TreeEstimator
 from mipforest.estimators.generic import TreeClassifier, TreeRegressor
@@ -29,7 +30,7 @@ from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, PerNode, parameters_of
 from mipforest.problem.registry import get_formulation
 from mipforest.problem.result import Result
-from mipforest.trees import FunctionalTree, RandomizedTree
+from mipforest.trees import FunctionalTree, RandomizedTree, RewardMeasures, reward_measures
 
 #: Formulation of MARGOT by its feature selection.
 _MARGOT = {None: "margot", "hard": "hfs-margot", "soft": "sfs-margot"}
@@ -777,6 +778,131 @@ class OptimalPrescriptiveTree(PaperEstimator):
 
     def _labels(self) -> npt.NDArray[Any]:
         return self.treatments_
+
+
+class _Rewards(NamedTuple):
+    """What a policy is found for."""
+
+    rewards: Any
+    decisions: Any
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PolicyTreeClassifier(PaperEstimator):
+    """Policy tree: leaves decide so that the mean reward is highest (Athey and Wager 2021; proven to be the best tree).
+
+    Parameters
+    ----------
+    alpha
+        Cost of a split, in units of the mean reward; at least 0.
+    N_min
+        Least number of samples in a leaf that holds any; at least 1.
+    depth, and all others
+        As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes, without
+        ``feature_importances_``.
+
+    Attributes
+    ----------
+    decisions_
+        (K,) names of the decisions: the columns of a DataFrame of rewards, else 0, 1, ...
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> age = np.array([20, 25, 30, 35, 60, 65, 70, 75])[:, None]
+    >>> earned = np.column_stack([np.zeros(8), [3, 2, 4, 1, -2, -1, -3, -2]])
+    >>> policy = PolicyTreeClassifier(depth=1).fit(age, earned)
+    >>> policy.decide([[22], [72]]).tolist(), policy.value(age, earned).mean_reward
+    ([1, 0], 1.25)
+    """
+
+    _formulations = ("policy",)
+
+    alpha: float = 0.0
+    N_min: int = 1
+
+    def _formulation_name(self) -> str:
+        return "policy"
+
+    def fit(self, X: Any, rewards: Any, sample_weight: Any = None) -> PolicyTreeClassifier:
+        """Find the best policy tree.
+
+        Parameters
+        ----------
+        X
+            (n, p) features, as for :meth:`TreeEstimator.fit <mipforest.estimators.base.TreeEstimator.fit>`.
+        rewards
+            (n, K) what each decision is worth for each sample, higher is better: numbers, or a DataFrame whose columns
+            name the decisions. :func:`mipforest.reward_scores` estimates them of treatments and outcomes.
+        sample_weight
+            (n,) weights of the samples, at least 0; 1 unless given. ``N_min`` counts samples, whatever they weigh.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, NoTreeFound, SolverError
+            As for :meth:`TreeEstimator.fit <mipforest.estimators.base.TreeEstimator.fit>`.
+        """
+        names = list(rewards.columns) if hasattr(rewards, "columns") else None
+        self._fit(X, _Rewards(rewards, names), sample_weight)
+        return self
+
+    def _read(
+        self, X_raw: FloatArray, y: _Rewards, weights: FloatArray, features: tuple[str, ...], scaling: Scaling
+    ) -> Dataset:
+        names = None if y.decisions is None else list(map(str, y.decisions))
+        data = Dataset.from_arrays(
+            X_raw, rewards=y.rewards, classes=names, features=features, scaling=scaling, weights=weights
+        )
+        self.decisions_ = np.arange(data.n_classes) if y.decisions is None else np.array(y.decisions)
+        return data
+
+    def _keep(self, result: Result) -> None:
+        super()._keep(result)
+        del self.feature_importances_  # they are of samples that belong to a class
+
+    def decide(self, X: Any) -> npt.NDArray[Any]:
+        """Return (n,) decisions, of :attr:`decisions_`."""
+        X_raw = self._features(X)
+        labels: npt.NDArray[Any] = self.decisions_[self.tree_.predict(X_raw)]
+        return labels
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return (n,) decisions; as :meth:`decide`."""
+        return self.decide(X)
+
+    def value(self, X: Any, rewards: Any, sample_weight: Any = None) -> RewardMeasures:
+        """Return the mean reward of the decisions with its standard error, and that of the best single decision.
+
+        Parameters
+        ----------
+        X, rewards
+            (n, p) features and (n, K) rewards of other samples than those of the fit.
+        sample_weight
+            (n,) weights of the samples; 1 unless given.
+
+        Raises
+        ------
+        DataError
+            If the rewards have another shape, or are not finite.
+        """
+        X_raw = self._features(X)
+        table = read_rewards(rewards, list(map(str, self.decisions_))).rewards
+        assert table is not None
+        check_consistent_length(X_raw, table)
+        weights = (
+            None if sample_weight is None else checked_weights(sample_weight, len(X_raw), "sample_weight")
+        )
+        return reward_measures(table, self.tree_.predict(X_raw).astype(np.int64), weights)
+
+    def _numbers(self, y: Any) -> IntArray:
+        return _numbers(column_or_1d(y), self.decisions_)
+
+    def _labels(self) -> npt.NDArray[Any]:
+        return self.decisions_
 
 
 @dataclass(eq=False, repr=False)

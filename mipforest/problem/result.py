@@ -22,10 +22,12 @@ from mipforest.trees import (
     PrescriptionMeasures,
     RegressionMeasures,
     Reliability,
+    RewardMeasures,
     calibration_measures,
     class_measures,
     prescription_measures,
     regression_measures,
+    reward_measures,
 )
 
 if TYPE_CHECKING:
@@ -217,8 +219,14 @@ class Result:
             in their square. Where the targets are constant, ``r2`` is 1 if all predictions are exact, else 0
             (see :func:`~mipforest.trees.regression_measures`).
 
-            Of a prescription, those of :class:`~mipforest.trees.PrescriptionMeasures`.
+            Of a prescription, those of :class:`~mipforest.trees.PrescriptionMeasures`; of a policy, those of
+            :class:`~mipforest.trees.RewardMeasures`.
         """
+        if data.rewards is not None:
+            if self.tree is None:
+                return dict.fromkeys(RewardMeasures._fields, np.nan)
+            decided = self.tree.predict(data.X_raw).astype(np.int64)
+            return reward_measures(data.rewards, decided, data.weights)._asdict()
         if data.task == "regression":
             return self._regression_measures(data)
         if data.treatments is not None:

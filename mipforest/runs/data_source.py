@@ -9,9 +9,10 @@ from typing import Any, get_args
 
 import numpy as np
 
-from mipforest.data import DataError, Dataset, load
+from mipforest.data import DataError, Dataset, load, reward_scores
 from mipforest.data.encoding import Scaling
 from mipforest.data.loading import PLAIN, SUFFIXES, TextFormat, read_file
+from mipforest.data.reward_scores import Scores
 from mipforest.data.table import Dates, Missing, dates_as_numbers, text
 from mipforest.data.target import Task
 
@@ -41,7 +42,7 @@ class DataSource:
 
     Attributes
     ----------
-    data, target, task, missing, scaling, weight, treatment, drop, keep, sep, decimal, encoding, dates
+    data, target, task, missing, scaling, weight, treatment, rewards, drop, keep, sep, decimal, encoding, dates
         As for :func:`mipforest.data.load`.
     seed
         Seed of generated data, and of the split.
@@ -51,6 +52,9 @@ class DataSource:
         Share of samples to keep apart for testing, or ``None``.
     test
         File of test samples, or ``None``.
+    scores, better
+        How rewards are estimated of treatments and outcomes, and which outcomes are better; see
+        :func:`mipforest.data.reward_scores.reward_scores`. ``None`` to estimate none.
     """
 
     data: str
@@ -70,6 +74,9 @@ class DataSource:
     decimal: str = "."
     encoding: str = "utf-8"
     dates: Dates | None = None
+    rewards: tuple[str, ...] = ()
+    scores: Scores | None = None
+    better: str = "lower"
 
     def load(self, fill_from: Collection[str] | None = None) -> LoadedData:
         """Load the data, merge classes, and put test samples apart.
@@ -88,7 +95,7 @@ class DataSource:
             # What is filled in is learned from the training samples alone: they are known once the data are read.
             train = replace(self, test_size=None).load().train.split(self.test_size, seed=self.seed)[0]
             return self.load(train.samples.labels)
-        whole = load(
+        loaded = load(
             self.data,
             target=self.target,
             seed=self.seed,
@@ -97,6 +104,7 @@ class DataSource:
             missing=self.missing,
             weight=self.weight,
             treatment=self.treatment,
+            rewards=self.rewards,
             drop=self.drop,
             keep=self.keep,
             fill_from=fill_from,
@@ -105,14 +113,20 @@ class DataSource:
             encoding=self.encoding,
             dates=self.dates,
         )
+        whole = self._scored(loaded)
         merged = self._merged(whole)
         labels = _labels(whole, merged)
         if self.test is not None:
-            return LoadedData(merged, self._merged(self._test_file(whole)), labels)
+            return LoadedData(merged, self._merged(self._scored(self._test_file(loaded))), labels)
         if self.test_size is not None:
             train, test = merged.split(self.test_size, seed=self.seed)
             return LoadedData(train, test, labels)
         return LoadedData(merged, None, labels)
+
+    def _scored(self, data: Dataset) -> Dataset:
+        if self.scores is None:
+            return data
+        return reward_scores(data, self.scores, better=self.better, seed=self.seed)
 
     def _merged(self, data: Dataset) -> Dataset:
         return data.binarise(self.positive) if self.positive else data
@@ -133,9 +147,11 @@ class DataSource:
             "positive": list(self.positive),
             "test": self.test and _absolute(self.test),
         }
-        for name in ("weight", "treatment", "drop", "keep", "dates"):
+        for name in ("weight", "treatment", "drop", "keep", "dates", "rewards", "scores"):
             if not entries[name]:
                 del entries[name]  # files of data without them are what older versions write and read
+        if self.scores is None:
+            del entries["better"]
         for name, usual in asdict(PLAIN).items():
             if entries[name] == usual:
                 del entries[name]
@@ -148,7 +164,9 @@ class DataSource:
             raise TypeError(f"a data source is an object, not {type(entries).__name__}")
         known = {field.name for field in fields(cls)}
         given = {name: value for name, value in entries.items() if name in known}
-        source = cls(**given | {name: tuple(given.get(name, ())) for name in ("positive", "drop", "keep")})
+        source = cls(
+            **given | {name: tuple(given.get(name, ())) for name in ("positive", "drop", "keep", "rewards")}
+        )
         source._check_types()
         return source
 
@@ -156,7 +174,7 @@ class DataSource:
         """Refuse what a file may hold by mistake or malice."""
         optional = (self.target, self.task, self.test, self.weight, self.treatment)
         texts = (self.data, *(text or "" for text in optional), *self.positive, *self.drop, *self.keep)
-        texts = (*texts, self.sep or "", self.decimal, self.encoding)
+        texts = (*texts, self.sep or "", self.decimal, self.encoding, *self.rewards)
         if not all(isinstance(text, str) for text in (*texts, self.missing, self.scaling)):
             raise TypeError("one of its texts is none")
         if any("\0" in text for text in texts):
@@ -168,6 +186,8 @@ class DataSource:
             "missing": get_args(Missing),
             "scaling": get_args(Scaling),
             "dates": (None, *get_args(Dates)),
+            "scores": (None, *get_args(Scores)),
+            "better": ("lower", "higher"),
         }
         for name, values in allowed.items():
             if getattr(self, name) not in values:
@@ -185,9 +205,11 @@ def _absolute(spec: str) -> str:
 def _labels(whole: Dataset, merged: Dataset) -> dict[str, int]:
     """Return the number of the merged class by every label and name of a class before and after merging.
 
-    Of a prescription, the number of the treatment by its label.
+    Of a prescription, the number of the treatment by its label; of a policy, that of the decision.
     """
     labels = {name: number for number, name in enumerate(merged.classes)}
+    if whole.rewards is not None:
+        return labels
     for k, (name, value) in enumerate(zip(whole.classes, whole.class_values, strict=True)):
         number = int(merged.labels[int(np.argmax(whole.labels == k))])
         labels |= {name: number, text(value): number}

@@ -186,6 +186,62 @@ def prescription_measures(
     )
 
 
+class RewardMeasures(NamedTuple):
+    """Measures of a tree that decides, for samples with a reward under each decision.
+
+    Attributes
+    ----------
+    mean_reward, mean_reward_error
+        Mean reward of the tree's decisions, and its standard error. In training it is optimistic.
+    best_single_reward
+        Highest mean reward of one decision for all samples.
+    gain, gain_error
+        What the mean reward is above that, and its standard error.
+    highest_reward
+        Mean of the highest reward of each sample: no decisions have more.
+    """
+
+    mean_reward: float
+    mean_reward_error: float
+    best_single_reward: float
+    gain: float
+    gain_error: float
+    highest_reward: float
+
+
+def reward_measures(rewards: FloatArray, decided: IntArray, weights: Weights = None) -> RewardMeasures:
+    """Compare decisions with the best single one.
+
+    Parameters
+    ----------
+    rewards
+        (n, K) rewards of the decisions for each sample.
+    decided
+        (n,) numbers of the decisions of a tree.
+    weights
+        (n,) weights of the samples, 1 unless given. All measures are NaN for n = 0.
+    """
+    n = len(rewards)
+    if n == 0:
+        return RewardMeasures(*[np.nan] * 6)
+    w = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
+    own, means = rewards[np.arange(n), decided], w @ rewards
+    single = int(means.argmax())
+
+    def error(values: FloatArray) -> float:
+        return float(np.sqrt(((w * (values - w @ values)) ** 2).sum()))
+
+    gained = own - rewards[:, single]
+    return RewardMeasures(
+        mean_reward=float(w @ own),
+        mean_reward_error=error(own),
+        best_single_reward=float(means[single]),
+        gain=float(w @ gained),
+        gain_error=error(gained),
+        highest_reward=float(w @ rewards.max(axis=1)),
+    )
+
+
 @dataclass(frozen=True)
 class ReliabilityBin:
     """The samples whose probability of the second class lies in one bin.
