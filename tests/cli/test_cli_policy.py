@@ -1,0 +1,58 @@
+"""Policy trees on the command line: rewards of a file, and rewards that are estimated of a trial."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+
+@pytest.fixture
+def tables(tmp_path):
+    rng = np.random.default_rng(0)
+    age = rng.integers(20, 80, 90)
+    had = rng.choice(["none", "drug"], 90)
+    effect = np.where(age < 50, -3.0, 1.0)
+    known = pd.DataFrame({"age": age, "bmi": rng.integers(18, 40, 90), "none": 0.0, "drug": -effect})
+    known.to_csv(tmp_path / "rewards.csv", index=False)
+    trial = known[["age", "bmi"]].assign(had=had, days=10 + np.where(had == "drug", effect, 0.0))
+    trial.to_csv(tmp_path / "trial.csv", index=False)
+    return tmp_path / "rewards.csv", tmp_path / "trial.csv"
+
+
+def test_rewards_of_a_file(mipforest, tables, tmp_path):
+    base = ("solve", "--model", "policy", "--depth", 1, "--data", tables[0], "--rewards", "none,drug")
+    done = mipforest(*base, "--test-size", "0.2", "--out", tmp_path / "run")
+    assert done.code == 0
+    assert "optimal, proven" in done.out
+    assert "Mean reward" in done.out
+    assert "Best single decision" in done.out
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["train_mean_reward"] > result["train_best_single_reward"]
+    told = mipforest("predict", tmp_path / "run", tables[0], "--json").json
+    ages = pd.read_csv(tables[0])["age"]
+    assert told["predictions"] == ["drug" if age < 50 else "none" for age in ages]
+    assert mipforest("show", tmp_path / "run").code == 0
+    assert mipforest("report", tmp_path / "run", "-o", tmp_path / "run.html").code == 0
+    assert "Mean reward" in (tmp_path / "run.html").read_text()
+
+
+def test_scores_of_a_trial(mipforest, tables):
+    base = ("solve", "--model", "policy", "--depth", 1, "--data", tables[1])
+    done = mipforest(*base, "--treatment", "had", "--outcome", "days", "--scores", "direct", "--json")
+    assert done.code == 0
+    result = json.loads(done.out)
+    assert result["data"]["target"] == "decision"
+    assert "direct scores of 'days' (lower is better)" in done.out
+    assert result["verified"]
+
+
+def test_options_that_do_not_go_together(mipforest, tables):
+    base = ("solve", "--model", "policy", "--depth", 1, "--data")
+    assert "leave these out" in mipforest(*base, tables[0], "--rewards", "none,drug", "--target", "age").err
+    assert "give both" in mipforest(*base, tables[1], "--scores", "dr").err
+    assert "give --scores" in mipforest(*base, tables[1], "--better", "higher").err
+    assert "two or more decisions" in mipforest(*base, tables[0], "--rewards", "drug").err
+    assert "no column is called 'drugs'" in mipforest(*base, tables[0], "--rewards", "none,drugs").err
+    assert "--rewards" in mipforest(*base, tables[0], "--target", "drug").err
+    assert "it has no separator" in mipforest(*base, "iris", "--rewards", "a,b").err

@@ -1,0 +1,118 @@
+"""Policy trees behind scikit-learn's interface, and rewards that are estimated of treatments and outcomes."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from tolerance import same
+
+from mipforest import Dataset, PolicyTreeClassifier, reward_scores
+from mipforest.data import DataError
+
+rng = np.random.default_rng(0)
+AGE = rng.integers(20, 80, 200)
+FRAME = pd.DataFrame({"age": AGE, "city": rng.choice(["Roma", "Pisa", "Siena"], 200)})
+EFFECT = np.where(AGE < 50, 2.0, -1.0)
+REWARDS = pd.DataFrame({"wait": np.zeros(200), "treat": EFFECT + 0.1 * rng.standard_normal(200)})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return PolicyTreeClassifier(depth=1).fit(FRAME, REWARDS)
+
+
+def test_it_decides_and_knows_its_value(fitted):
+    new = pd.DataFrame({"age": [30, 70], "city": ["Roma", "Pisa"]})
+    assert fitted.decide(new).tolist() == fitted.predict(new).tolist() == ["treat", "wait"]
+    assert fitted.decisions_.tolist() == ["wait", "treat"]
+    assert (fitted.status_, fitted.verified_) == ("optimal", True)
+    own = np.where(AGE < 50, REWARDS["treat"], 0.0)
+    value = fitted.value(FRAME, REWARDS)
+    assert same(value.mean_reward, own.mean())
+    assert same(value.mean_reward_error, own.std() / np.sqrt(200))
+    assert same(value.best_single_reward, max(0.0, REWARDS["treat"].mean()))
+    assert same(value.gain, value.mean_reward - value.best_single_reward)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert again.decide(new).tolist() == ["treat", "wait"]
+    assert clone(fitted).get_params()["depth"] == 1
+    assert not hasattr(fitted, "feature_importances_")
+
+
+def test_weights_count_as_repeated_samples():
+    twice = rng.integers(1, 3, 200)
+    weighted = PolicyTreeClassifier(depth=2).fit(FRAME, REWARDS, sample_weight=twice)
+    rows = np.repeat(np.arange(200), twice)
+    repeated = PolicyTreeClassifier(depth=2).fit(FRAME.iloc[rows], REWARDS.iloc[rows])
+    assert same(weighted.objective_, repeated.objective_)
+    value = weighted.value(FRAME, REWARDS, twice)
+    assert same(value.mean_reward, repeated.value(FRAME.iloc[rows], REWARDS.iloc[rows]).mean_reward)
+
+
+def test_text_and_pictures_tell_decisions(fitted, tmp_path):
+    assert "treat" in fitted.to_text()
+    assert "age" in fitted.to_text()
+    fitted.plot().savefig(tmp_path / "tree.svg")
+    assert (tmp_path / "tree.svg").stat().st_size > 0
+
+
+def test_rewards_without_names_are_numbered_and_odd_ones_refused():
+    fitted = PolicyTreeClassifier(depth=1).fit(FRAME, REWARDS.to_numpy())
+    assert fitted.decide(FRAME).dtype.kind == "i"
+    with pytest.raises(DataError, match="rewards have 3 rows"):
+        PolicyTreeClassifier(depth=1).fit(FRAME, REWARDS[:3])
+    with pytest.raises(DataError, match="2 names for 3 decisions"):
+        fitted.value(FRAME, np.zeros((200, 3)))
+
+
+def trial(n=600, seed=0):
+    """Return a trial with a known effect: lower outcomes are better, and treatment helps those whose x0 is above 0."""
+    own = np.random.default_rng(seed)
+    X = own.normal(size=(n, 3))
+    share = 1 / (1 + np.exp(-X[:, 1]))
+    had = own.random(n) < share
+    effect = np.where(X[:, 0] > 0, -2.0, 1.0)
+    y = X[:, 2] + had * effect + 0.3 * own.normal(size=n)
+    return Dataset.from_arrays(X, y, treatments=had.astype(int)), effect, share
+
+
+@pytest.mark.parametrize("scores", ["dr", "ipw", "direct"])
+def test_estimated_rewards_are_near_the_effect(scores):
+    data, effect, _ = trial()
+    found = reward_scores(data, scores, regressor=LinearRegression(), propensity=LogisticRegression())
+    assert found.task == "policy"
+    assert found.rewards.shape == (600, 2)
+    gained = found.rewards[:, 1] - found.rewards[:, 0]
+    # A mean of 600 samples whose scores have a standard deviation below 6: four standard errors.
+    assert gained.mean() == pytest.approx(-effect.mean(), abs=1.0)
+    again = reward_scores(data, scores, regressor=LinearRegression(), propensity=LogisticRegression())
+    assert same(found.rewards, again.rewards)
+
+
+def test_the_policy_of_doubly_robust_scores_is_the_true_one():
+    data, effect, share = trial()
+    found = reward_scores(data, "dr")
+    tree = PolicyTreeClassifier(depth=1).fit(data.X_raw, found.rewards)
+    assert (tree.decide(data.X_raw) == (effect < 0)).mean() > 0.95
+    known = reward_scores(data, "ipw", propensity=[1 - share.mean(), share.mean()])
+    rows = np.flatnonzero(data.treatments == 1)
+    np.testing.assert_allclose(known.rewards[rows, 1], -data.y[rows] / share.mean())
+    assert not known.rewards[rows, 0].any()
+    higher = reward_scores(data, "ipw", propensity=[1 - share.mean(), share.mean()], better="higher")
+    assert same(higher.rewards, -known.rewards)
+
+
+def test_refusals_say_what_to_do():
+    data, _, _ = trial(40)
+    with pytest.raises(DataError, match="has no treatments"):
+        reward_scores(Dataset.from_arrays(data.X_raw, data.y))
+    with pytest.raises(DataError, match="unknown scores 'dt'; choose dr, ipw, direct"):
+        reward_scores(data, "dt")
+    with pytest.raises(DataError, match="no more than samples"):
+        reward_scores(data, folds=35)
+    with pytest.raises(DataError, match="whose sum is 1"):
+        reward_scores(data, propensity=[0.5, 0.6])
+    with pytest.raises(DataError, match="better is 'more'"):
+        reward_scores(data, better="more")
