@@ -57,7 +57,7 @@ class Policy(LabelledTree):
     name = "policy"
     summary = "policy tree: the decisions of highest mean reward, any number of them"
     source = "Athey and Wager 2021; Sverdrup et al. 2020"
-    task = "policy"
+    task = "decision"
 
     alpha: float = parameter(0.0, "cost of a split, in units of the mean reward", at_least=0)
 

@@ -162,11 +162,14 @@ def _search_test(search: TreeSearch, model: str) -> tuple[str, float]:
 
     formulation = get_formulation(model)()
     task, data = formulation.task, load("iris").binarise("virginica")
-    if task != "classification":
+    if task in ("regression", "prescription"):
         data = load("diabetes" if task == "regression" else "synthetic:treatments,n=400")
     few = data.take(range(0, data.n, data.n // (40 if task == "prescription" else 15))).with_scaling(
         formulation.scaling
     )
+    if task == "decision":
+        gains = few.X_raw[:, :2] - few.X_raw[:, :2].mean(axis=0)
+        few = Dataset.from_arrays(few.X_raw, rewards=gains, scaling=formulation.scaling)
     try:
         problem = formulation.build(few, 1)
     except DataError:  # it takes features of 0 and 1

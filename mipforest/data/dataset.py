@@ -39,7 +39,7 @@ class Dataset:
         (n,) class indices 0..K-1 (int64) for a classification, values (float64) for a regression, outcomes (float64)
         for a prescription, decisions with the highest reward (int64) for a policy.
     task
-        ``"classification"``, ``"regression"``, ``"prescription"`` or ``"policy"``.
+        ``"classification"``, ``"regression"``, ``"prescription"`` or ``"decision"``.
     features
         Names of the p features.
     samples
@@ -87,7 +87,7 @@ class Dataset:
                 array.setflags(write=False)
 
     def __repr__(self) -> str:
-        kinds = {"prescription": "treatments", "policy": "decisions"}
+        kinds = {"prescription": "treatments", "decision": "decisions"}
         what = f"{self.n_classes} {kinds.get(self.task, 'classes')}" if self.classes else self.task
         return f"Dataset({self.name!r}: {self.n} samples, {self.p} features, {what})"
 

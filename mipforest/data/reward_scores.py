@@ -68,7 +68,7 @@ def reward_scores(
     Returns
     -------
     Dataset
-        Task ``"policy"``, with the same samples, features and weights; its notes say how rewards were estimated.
+        Task ``"decision"``, with the same samples, features and weights; its notes say how rewards were estimated.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def reward_scores(
             note += f"; {clipped} probabilities of a treatment raised to {LEAST_PROPENSITY:g}"
     return replace(
         data,
-        task="policy",
+        task="decision",
         y=rewards.argmax(axis=1).astype(np.int64),
         rewards=rewards,
         treatments=None,

@@ -23,7 +23,7 @@ from mipforest.data.table import (
 )
 from mipforest.errors import DataError, did_you_mean, some_of
 
-Task = Literal["classification", "regression", "prescription", "policy"]
+Task = Literal["classification", "regression", "prescription", "decision"]
 
 #: A numeric target is read as class labels if all values are whole numbers and at most this many differ.
 MAX_NUMERIC_CLASSES = 20
@@ -36,7 +36,7 @@ class Target:
     Attributes
     ----------
     task
-        ``"classification"``, ``"regression"``, ``"prescription"`` or ``"policy"``.
+        ``"classification"``, ``"regression"``, ``"prescription"`` or ``"decision"``.
     y
         (n,) class indices (int64), or values (float64); of a policy the decision with the highest reward.
     class_values
@@ -98,7 +98,7 @@ def read_rewards(rewards: ArrayLike, decisions: Sequence[str] | None = None) -> 
         raise DataError(
             f"{len(names)} names for {table.shape[1]} decisions; give one for each column of rewards"
         )
-    return Target("policy", table.argmax(axis=1).astype(np.int64), names, rewards=table)
+    return Target("decision", table.argmax(axis=1).astype(np.int64), names, rewards=table)
 
 
 def read_target(column: Any, task: Task | None = None, treatment: Any = None) -> Target:
@@ -127,7 +127,7 @@ def read_target(column: Any, task: Task | None = None, treatment: Any = None) ->
     if treatment is not None:
         labels = _sorted_labels(treatment)
         return _prescription(read_target(column, "regression"), labels, treatment)
-    if task == "policy":
+    if task == "decision":
         raise DataError(
             "a policy is found for rewards, one for each sample and decision, not for a target column",
             hint="give them as rewards=, or leave task out",

@@ -286,7 +286,7 @@ class Formulation(Operations):
                 hint="use a prescriptive model (opt), or load the data without treatment=",
                 option="use a prescriptive model (opt), or leave --treatment out",
             )
-        if data.rewards is not None and self.task != "policy":
+        if data.rewards is not None and self.task != "decision":
             raise DataError(
                 f"{self.name} finds no policy, and {data.name} has rewards of decisions ({', '.join(data.classes)}) in "
                 "place of a target; use the model policy"

@@ -53,7 +53,7 @@ SOLVE_TIME_LIMIT = 5.0
 
 
 def small_data(formulation: type[Formulation]) -> Dataset:
-    """Return 16 samples with three features on a grid, scaled as it prefers: two classes, a real target, or treatments.
+    """Return 16 samples with three features on a grid, scaled as it prefers: classes, values, treatments or rewards.
 
     Of two treatments, one suits low values of the first feature, the other high ones.
     """
@@ -64,6 +64,9 @@ def small_data(formulation: type[Formulation]) -> Dataset:
         had = rng.integers(0, 2, 16)
         y = np.round(np.where(had, X[:, 0], 1 - X[:, 0]) + 0.2 * score, 2)
         return Dataset.from_arrays(X, y, treatments=had, name="small", scaling=formulation.scaling)
+    if formulation.task == "decision":
+        rewards = np.round(np.column_stack([np.zeros(16), score, 0.3 - score * X[:, 2]]), 2)
+        return Dataset.from_arrays(X, rewards=rewards, name="small", scaling=formulation.scaling)
     regression = formulation.task == "regression"
     y = np.round(score, 2) if regression else (score > np.median(score)).astype(int)
     return Dataset.from_arrays(X, y, name="small", task=formulation.task, scaling=formulation.scaling)  # type: ignore[arg-type]
@@ -273,11 +276,12 @@ def repeated(data: Dataset, counts: IntArray) -> Dataset:
     rows = np.repeat(np.arange(data.n), counts)
     return Dataset.from_arrays(
         data.X_raw[rows],
-        data.y[rows],
+        data.y[rows] if data.rewards is None else None,
         treatments=None if data.treatments is None else data.treatments[rows],
+        rewards=None if data.rewards is None else data.rewards[rows],
         features=data.features.labels,
         classes=data.classes or None,
-        task=data.task,
+        task=data.task if data.rewards is None else None,
         scaling=data.encoding.scaling,
     )
 

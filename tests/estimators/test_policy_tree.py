@@ -82,7 +82,7 @@ def trial(n=600, seed=0):
 def test_estimated_rewards_are_near_the_effect(scores):
     data, effect, _ = trial()
     found = reward_scores(data, scores, regressor=LinearRegression(), propensity=LogisticRegression())
-    assert found.task == "policy"
+    assert found.task == "decision"
     assert found.rewards.shape == (600, 2)
     gained = found.rewards[:, 1] - found.rewards[:, 0]
     # A mean of 600 samples whose scores have a standard deviation below 6: four standard errors.

@@ -20,6 +20,8 @@ def few_samples(formulation):
     if formulation.task == "prescription":
         treatments = np.array([0, 1, 0, 1, 1, 0, 1, 0])
         return Dataset.from_arrays(X, y + 1.0, treatments=treatments, scaling=formulation.scaling)
+    if formulation.task == "decision":
+        return Dataset.from_arrays(X, rewards=np.column_stack([y, 1 - y]), scaling=formulation.scaling)
     return Dataset.from_arrays(X, y, task=formulation.task, scaling=formulation.scaling)
 
 
