@@ -175,8 +175,13 @@ def predict(
 
 def _refuse_gaps(frame: Any, saved: Saved, table: Path) -> None:
     """Name the first sample that lacks a value: unlike in training, no sample can be left out."""
-    for column in saved.encoding.columns:
-        if column.fill is None and column.name in frame.columns and frame[column.name].isna().any():
+    for column in saved.encoding.columns_of(saved.needed):
+        if (
+            column.fill is None
+            and not column.branch
+            and column.name in frame.columns
+            and frame[column.name].isna().any()
+        ):
             row = int(frame[column.name].isna().to_numpy().argmax())
             raise CommandError(
                 f"{table}: row {frame.index[row]} has no value in column {column.name!r}; fill it in, or remove the row"
@@ -200,7 +205,7 @@ def _probabilities(saved: Saved, frame: Any, unseen: o.Unseen) -> dict[str, list
 def _explanations(saved: Saved, frame: Any, unseen: o.Unseen) -> list[str]:
     """Return why each row is predicted as it is."""
     try:
-        return saved.fitted.explanations(saved.encoding.encode(frame, unseen=unseen.value))
+        return saved.fitted.explanations(saved.encode(frame, unseen=unseen.value))
     except DataError:
         raise
     except ValueError as error:

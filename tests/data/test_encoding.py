@@ -242,7 +242,7 @@ def test_a_column_of_two_levels_is_one_feature():
     data = Dataset.from_frame(frame, "y")
     assert data.features.labels == ("sex=male", "ill=True")
     np.testing.assert_array_equal(data.X_raw, [[1, 1], [0, 0], [1, 0]])
-    assert data.encoding.levels == (("sex", "male"), ("ill", "True"))
+    assert data.encoding.levels == (LevelSet("sex", ("male",), "female"), LevelSet("ill", ("True",), "False"))
     again = Encoding.from_dict(json.loads(json.dumps(data.encoding.to_dict())))
     np.testing.assert_array_equal(again.encode(frame), data.X_raw)
     # Encodings of older versions have a feature for each level.
