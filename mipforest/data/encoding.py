@@ -22,6 +22,7 @@ from mipforest.data.table import (
     refuse_missing,
     row_text,
     sort_texts,
+    text,
     texts,
     with_text_names,
 )
@@ -330,18 +331,23 @@ class Encoding:
             first = after
         return tuple(chosen)
 
-    def missing_in(self, frame: Any, needed: Collection[int] | None = None) -> list[str]:
-        """Return, for each of n rows, the columns whose value is missing: ``"age, city"``, empty where none is.
+    def missing_notes(self, frame: Any, needed: Collection[int] | None = None) -> list[str]:
+        """Return, for each of n rows, which values are missing and what they count as, ``""`` where none is.
+
+        ``"age missing, counted as 41; city missing"``: ``city`` goes to the sides that splits chose.
 
         Parameters
         ----------
         frame, needed
             As for :meth:`encode`; columns that are not read are not named.
         """
-        frame = with_text_names(frame)
-        names = [column.name for column in self.columns_of(needed)]
-        gaps = frame[names].isna().to_numpy()
-        return [", ".join(name for name, gap in zip(names, row, strict=True) if gap) for row in gaps.tolist()]
+        frame, columns = with_text_names(frame), self.columns_of(needed)
+        says = [
+            f"{column.name} missing{'' if column.fill is None else f', counted as {text(column.fill)}'}"
+            for column in columns
+        ]
+        gaps = frame[[column.name for column in columns]].isna().to_numpy()
+        return ["; ".join(note for note, gap in zip(says, row, strict=True) if gap) for row in gaps.tolist()]
 
     @property
     def notes(self) -> tuple[str, ...]:

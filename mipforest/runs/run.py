@@ -351,9 +351,9 @@ class Saved(ABC):
         """
         return self.encoding.encode(frame, unseen=unseen, needed=self.needed)
 
-    def missing_in(self, frame: Any) -> list[str]:
-        """Return, for each of n rows, the columns that are read and lack a value, ``""`` where none does."""
-        return self.encoding.missing_in(frame, self.needed)
+    def missing_notes(self, frame: Any) -> list[str]:
+        """Return, for each of n rows, which values that predictions read are missing; ``""`` where none is."""
+        return self.encoding.missing_notes(frame, self.needed)
 
     def predict(self, frame: Any, *, unseen: Unseen = "error") -> IntArray | FloatArray:
         """Predict (n,) class numbers or values for the rows of a table.

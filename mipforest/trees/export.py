@@ -312,7 +312,9 @@ def to_python(tree: Tree) -> str:
         says = str(meaning.condition(holds=True))
         lines.append(f"    # Levels of text are features: x[{name!a}] is 1 where {says!a}, else 0.")
     if read:
-        lines.append("    # Of these columns x has the values themselves, texts of levels, None or NaN where missing:")
+        lines.append(
+            "    # Of these columns x has the values themselves, texts of levels, None or NaN where missing:"
+        )
         lines.append(f"    # {', '.join(map(ascii, read))}.")
 
     def linear(weights: FloatArray, constant: float, indent: str) -> str:

@@ -11,6 +11,7 @@ from sklearn.preprocessing import OneHotEncoder
 from mipforest.data import DataError, Dataset, Encoding
 from mipforest.data.encoding import Column
 from mipforest.estimators import ORTRegressor
+from mipforest.meanings import LevelSet
 from mipforest.trees import Tree
 
 finite = st.floats(-1e9, 1e9, allow_subnormal=False)
