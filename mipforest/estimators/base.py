@@ -816,10 +816,21 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
             "classes": self._labels(),
         }
 
+    def encoded(self, X: Any) -> pd.DataFrame:
+        """Return what :meth:`to_sklearn` and :meth:`to_onnx` take, (n, k) numbers with the names of their columns.
+
+        Numbers as they are, NaN where a split sends missing ones to a side, and 0 or 1 for levels and sets of levels.
+        """
+        from mipforest.deployment.cuts import inputs_of
+
+        X_raw = self._features(X)
+        inputs = inputs_of(getattr(self, self._fitted_name))
+        return pd.DataFrame(inputs.table(X_raw), columns=list(inputs.names))
+
     def to_sklearn(self, *, certain: bool = False) -> Any:
         """Return scikit-learn's ``DecisionTreeClassifier`` or ``DecisionTreeRegressor`` that predicts alike.
 
-        For SHAP, dtreeviz, treelite, m2cgen and PMML. It takes encoded features (see
+        For SHAP, dtreeviz, treelite, m2cgen and PMML. It takes what :meth:`encoded` returns (see
         :func:`~mipforest.deployment.scikit.to_sklearn`, with what it cannot keep).
 
         Parameters
@@ -840,7 +851,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
     def to_onnx(self) -> Any:
         """Return an ONNX model (``onnx.ModelProto``) that predicts alike; needs the package onnx.
 
-        Its input ``X`` is an (n, p') tensor of doubles, the encoded features; see
+        Its input ``X`` is a tensor of doubles, what :meth:`encoded` returns; see
         :func:`~mipforest.deployment.onnx_model.to_onnx` for its outputs.
 
         Raises

@@ -8,8 +8,7 @@ import pytest
 from enumerate_trees import best_table_value, misclassified, squared_loss
 
 from formulations.leaves import baseline_error
-from mipforest.data import DataError, Dataset, load
-from mipforest.data.encoding import MAX_SET_LEVELS
+from mipforest.data import Dataset
 from mipforest.problem.registry import get_formulation
 
 #: What an optimum may differ by: solvers close the gap up to their tolerances.
@@ -50,7 +49,7 @@ def case(seed, *, gaps):
     unit = baseline_error(data) if name == "oct" else cost(list(range(data.n)))
     expected = best_table_value(columns_of(frame), cost, depth, alpha * unit, n_min) / unit
     build = partial(get_formulation(name)(alpha=alpha, N_min=n_min).build, data, depth)
-    return frame, build, expected
+    return build, expected
 
 
 TASKS = {"oct": "classification", "ort": "regression"}
@@ -58,7 +57,7 @@ TASKS = {"oct": "classification", "ort": "regression"}
 
 @pytest.mark.parametrize("seed", range(200))
 def test_sets_of_levels_are_those_of_enumeration(seed):
-    frame, build, expected = case(seed, gaps=False)
+    build, expected = case(seed, gaps=False)
     result = build().solve("exact-search")
     assert result.status == "optimal"
     assert result.verified
@@ -67,7 +66,7 @@ def test_sets_of_levels_are_those_of_enumeration(seed):
 
 @pytest.mark.parametrize("seed", range(100))
 def test_missing_values_go_where_enumeration_sends_them(seed):
-    frame, build, expected = case(seed, gaps=True)
+    build, expected = case(seed, gaps=True)
     result = build().solve("exact-search")
     assert result.status == "optimal"
     assert result.verified
@@ -77,7 +76,7 @@ def test_missing_values_go_where_enumeration_sends_them(seed):
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, 8))])
 def test_rows_have_the_same_optimum(seed, gaps):
-    frame, build, expected = case(seed, gaps=gaps)
+    build, expected = case(seed, gaps=gaps)
     result = build().solve("highs", time_limit=60)
     assert result.status == "optimal"
     assert result.verified
@@ -87,7 +86,7 @@ def test_rows_have_the_same_optimum(seed, gaps):
 @pytest.mark.parametrize("gaps", [False, True])
 def test_local_search_finds_the_optimum_of_small_tables(gaps):
     for seed in range(12):
-        frame, build, expected = case(seed, gaps=gaps)
+        build, expected = case(seed, gaps=gaps)
         result = build().solve("local-search", time_limit=1)
         assert result.verified
         assert result.objective == pytest.approx(expected, abs=TOLERANCE)
