@@ -243,7 +243,8 @@ def _others_text(columns: Mapping[str, str]) -> str:
         names = [repr(name) for wanted, name in columns.items() if wanted.startswith(beginning)]
         said += f", {what} in {' and '.join(names)}" if names else ""
     others = [repr(name) for wanted, name in columns.items() if wanted in (TOTAL, RISK, EXPLANATION, NOTE)]
-    return said + (f", and {' and '.join(others)}" if others else "")
+    listed = f"{', '.join(others[:-1])} and {others[-1]}" if len(others) > 1 else "".join(others)
+    return said + (f"; more in {listed}" if others else "")
 
 
 def _explanations(saved: Saved, frame: Any, unseen: o.Unseen) -> list[str]:

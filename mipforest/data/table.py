@@ -507,7 +507,7 @@ def read_table(
         treatment=given,
         samples=ids,
         weights=weights,
-        notes=(*notes, *dropped, *_remarks(features, as_sets)),
+        notes=(*notes, *dropped, *_remarks(features, as_sets, missing)),
         rewards=np.column_stack([numbers(frame[name]) for name in rewards]) if rewards else None,
     )
 
@@ -911,7 +911,7 @@ def column_names(categorical: str | Collection[str], columns: Collection[str]) -
     return frozenset(names)
 
 
-def _remarks(features: Any, as_sets: Collection[str] | None) -> list[str]:
+def _remarks(features: Any, as_sets: Collection[str] | None, missing: Missing) -> list[str]:
     """Remark on columns whose treatment may surprise: encoded by levels, or merely counting the rows."""
     remarks = []
     for name, column in features.items():
@@ -929,6 +929,8 @@ def _remarks(features: Any, as_sets: Collection[str] | None) -> list[str]:
             remarks.append(
                 f"column {name!r} one-hot encoded: {text}{levels} levels"
                 if levels != 2
+                else f"column {name!r} has 2 levels and missing values, of which a split sends each to a side"
+                if missing == "branch" and column.isna().any()
                 else f"column {name!r} has 2 levels and becomes one feature"
             )
         elif _counts_rows(column):

@@ -303,10 +303,11 @@ def to_python(tree: Tree) -> str:
     if read:
         lines += ["def missing(value):", "    return value is None or value != value", "", ""]
     lines += ["def predict(x):", f'    """Return {returns}; x maps the names of features to numbers."""']
+    used = tree.features_used().overall if tree.levels else ()
     coded = [
-        (name, meaning)
-        for name, meaning in zip(tree.feature_names, tree.levels, strict=False)
-        if isinstance(meaning, LevelSet) and meaning.column not in read
+        (tree.feature_names[j], meaning)
+        for j in used
+        if isinstance(meaning := tree.levels[j], LevelSet) and meaning.column not in read
     ]
     for name, meaning in coded[:1]:
         says = str(meaning.condition(holds=True))
