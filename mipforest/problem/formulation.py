@@ -142,9 +142,9 @@ class Formulation(Operations):
         began, topology = monotonic() - budget.excluded_seconds, Topology(depth)
         large = not whole and data.n * topology.n_leaves > MAX_ASSIGNED
         self.check_treatments(data)
+        self.check_columns(data)
         self.check_data(data, topology)
         self.check_weights(data)
-        self.check_columns(data)
         if solver is not None:
             with budget.phase("prepare"):
                 quick = self.bind_quickly(data, topology, budget)
@@ -193,9 +193,9 @@ class Formulation(Operations):
         own, _ = self.for_data(data)
         topology = Topology(1 if depth is None else depth)
         own.check_treatments(data)
+        own.check_columns(data)
         own.check_data(data, topology)
         own.check_weights(data)
-        own.check_columns(data)
         with one_blas_thread():
             instance = with_all_trees(own, own.bind(data, topology, TimeBudget()))
         part = Part(own, instance, model.under(prefix))
