@@ -8,6 +8,7 @@ import pytest
 from enumerate_trees import best_table_value, misclassified, squared_loss
 
 from formulations.leaves import baseline_error
+from mipforest.constraints import forbid_features
 from mipforest.data import DataError, Dataset, load
 from mipforest.data.encoding import MAX_SET_LEVELS
 from mipforest.problem.registry import get_formulation
@@ -185,6 +186,9 @@ def test_numbers_can_be_levels_and_levels_keep_their_meaning():
     result = get_formulation("oct")().build(data, 1).solve()
     assert result.measures(data)["accuracy"] == 1.0
     assert to_text(result.tree).startswith("n0: ward in {2, 3}")
+    problem = get_formulation("oct")().build(data, 1)
+    forbid_features(problem, "ward")
+    assert problem.solve("highs").tree.n_splits == 0
 
 
 def test_a_table_is_named_where_it_has_no_columns_of_text():
