@@ -14,6 +14,7 @@ from functools import cached_property
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -371,12 +372,17 @@ def _split_lines(tree: Tree, t: int, max_terms: int, statistics: NodeStatistics 
     known = statistics is not None and statistics.influence is not None and statistics.influence[t].any()
     influence = statistics.influence[t] if known and statistics and statistics.influence is not None else None
     split = describe_split(tree, t, digits=4 if n_terms == 1 else 3, max_terms=max_terms, influence=influence)
+    plain = split.without_note
+    note = [Line("missing goes left", 8.0, colour=FAINT)] if plain != split else []
     if not split.compares:
-        return [Line(shorten(str(split), 40))]
+        return [
+            *(Line(shorten(part, 40)) for part in wrap(str(plain), 40, max_lines=3, placeholder=" …")),
+            *note,
+        ]
     relation = {">=": "≥", "<=": "≤"}[split.relation]
-    threshold = split.threshold.replace("-", "−")
+    threshold = plain.threshold.replace("-", "−")
     if n_terms == 1:
-        return [Line(f"{shorten(split.terms[0])} {relation} {threshold}")]
+        return [Line(f"{shorten(split.terms[0])} {relation} {threshold}"), *note]
     return [*_terms(split.terms, split.n_hidden), Line(f"{relation} {threshold}")]
 
 
