@@ -181,8 +181,8 @@ class Encoding:
     """From a table to scaled features, and back to original units.
 
     ``encode`` returns the features in original units, ``X_raw``; ``to_scaled`` what models see,
-    ``X = (X_raw - offset) / scale``. Nothing is clipped: values outside the range that the scaling was
-    fitted on leave [0, 1].
+    ``X = (X_raw - offset) / scale``. Values outside the range that the scaling was fitted on leave [0, 1]. Only beside
+    stand-ins of missing values known ones are brought to the range of training, so that none is taken for missing.
 
     Attributes
     ----------
@@ -304,6 +304,7 @@ class Encoding:
         """
         frame = with_text_names(frame)
         columns = self.columns_of(needed)
+        read = {column.name for column in columns}
         absent = [column.name for column in columns if column.name not in frame.columns]
         if absent:
             hint = did_you_mean(absent[0], frame.columns)
@@ -313,7 +314,7 @@ class Encoding:
         )
         parts = [
             _encode_column(column, frame[column.name], unseen)
-            if column in columns
+            if column.name in read
             else np.zeros((len(frame), len(column.features)))
             for column in self.columns
         ]
@@ -323,10 +324,10 @@ class Encoding:
         """Return the columns that have one of some features, by their numbers; all for ``None``."""
         if needed is None:
             return self.columns
-        chosen, first = [], 0
+        chosen, first, wanted = [], 0, frozenset(needed)
         for column in self.columns:
             after = first + len(column.features)
-            if any(first <= j < after for j in needed):
+            if not wanted.isdisjoint(range(first, after)):
                 chosen.append(column)
             first = after
         return tuple(chosen)
