@@ -305,7 +305,7 @@ class Formulation(Operations):
         columns = [column for column in data.encoding.columns if not column.plain]
         if not columns or self.takes_sets:
             return
-        models = "a model whose splits have one feature and whose leaves are constant (oct, ort, opt)"
+        models = "a model whose splits have one feature and whose leaves are constant (oct, policy, ort, opt)"
         if columns[0].branch:
             raise DataError(
                 f"{self.name} sends no missing values to a side, and {data.name} has some in "

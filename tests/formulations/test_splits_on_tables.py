@@ -194,3 +194,19 @@ def test_numbers_can_be_levels_and_levels_keep_their_meaning():
 def test_a_table_is_named_where_it_has_no_columns_of_text():
     with pytest.raises(DataError, match=r"fixed columns of numbers.*colour"):
         load("iris", categorical=["colour"])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_policies_part_levels_too(seed):
+    frame = random_table(seed, gaps=seed % 2 == 1).drop(columns="y")
+    rewards = np.random.default_rng(seed).normal(size=(len(frame), 3)).round(2)
+    names = ["rest", "drug", "surgery"]
+    table = frame.join(pd.DataFrame(rewards, columns=names))
+    data = Dataset.from_frame(table, None, rewards=names, missing="branch", categorical="all")
+    regrets = rewards.max(axis=1, keepdims=True) - rewards
+    expected = best_table_value(
+        columns_of(frame.assign(y=0)), lambda rows: regrets[rows].sum(axis=0).min() / len(frame), 2, 0.0, 1
+    )
+    result = get_formulation("policy")().build(data, 2).solve()
+    assert (result.status, result.verified) == ("optimal", True)
+    assert result.objective == pytest.approx(expected, abs=TOLERANCE)
