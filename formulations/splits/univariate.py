@@ -47,7 +47,7 @@ continuous:
 
 .. math::
 
-    y_{tv} = \sum_{S \not\ni v} u_{tS} \in \{0, 1\}, \quad u_{tS} \ge 0 && t \in B,\; v \quad (e)
+    y_{tv} = \sum_{S \not\ni v} u_{tS} \in \{0, 1\}, \quad u_{tS} \ge 0 && t \in B,\; v \quad (s)
 
 One binary per level and node is enough. Let :math:`\sigma = \sum_S u_{tS} > 0`. A level with :math:`y_{tv} = 0` is in
 every S with :math:`u_{tS} > 0`. No S has all levels, so some :math:`y_{tv} = 1`; then :math:`\sigma = 1`, and every
@@ -295,7 +295,7 @@ class ThresholdRouting(Routing):
         if self.levels.names:
             u[:, self.levels.thresholds].relax()
             y = m.binary("y", (self.topology.branches, list(self.levels.names)))
-            m.add("levels_left", self.levels.left @ u.T == y.T)  # (e)
+            m.add("levels_left", self.levels.left @ u.T == y.T)  # (s)
         m.add("one_cut", u[:, lowest].sum(axis=1) == d, over=self.topology.branches)  # (a)
         if len(above):
             m.add("ordered", u[:, above] <= u[:, above - 1])  # (b)
