@@ -289,7 +289,7 @@ class ThresholdRouting(Routing):
         return d.sum()
 
     def declare_splits(self, m: Model, d: VarArray) -> LinearExpr:
-        """Write rows (a), (b), (s); return left (g, |B|): 1 where a group goes left at a node, 0 where it goes right."""
+        """Write rows (a), (b), (s); return left (g, |B|): 1 where a group goes left, 0 where it goes right."""
         thresholds, lowest, above = self.thresholds, self.thresholds.lowest, self.thresholds.above_lowest
         u = m.binary("u", (self.topology.branches, list(thresholds.labels)))
         if self.levels.names:
