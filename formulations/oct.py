@@ -135,6 +135,7 @@ class LabelledTree(Formulation):
     starts: ClassVar[tuple[str, ...]] = ("depth-two", "cart", "previous-depth")
     least_objective = 0.0
     takes_weights = True
+    takes_sets = True
     structure_type = UnivariateProblem
     # Thresholds make the linear relaxation highly degenerate: the simplex method needs minutes for what an interior
     # point takes seconds for (banknote, depth 2: over 100 s against 10 s).

@@ -323,6 +323,7 @@ class Opt(PrescriptiveTree):
     summary = "optimal prescriptive tree with univariate splits and constant estimates"
     source = "Dunn 2018, chapter 6"
     variants = ("tight",)
+    takes_sets = True
     # As for OCT: thresholds make the linear relaxation degenerate.
     solver_options: ClassVar[dict[str, dict[str, Any]]] = {"highs": {"mip_lp_solver": "ipm"}}
 

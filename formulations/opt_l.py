@@ -305,6 +305,7 @@ class OptL(LinearEstimates, Opt):
 
     name = "opt-l"
     summary = "optimal prescriptive tree with univariate splits and linear estimates"
+    takes_sets = False
 
 
 @dataclass(frozen=True, kw_only=True)

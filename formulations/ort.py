@@ -239,6 +239,7 @@ class Ort(ConstantLeafTree):
     source = "Dunn 2018, chapter 4"
     variants = ("tight", "paper")
     starts = ("depth-two", "cart", "previous-depth")
+    takes_sets = True
     # As for OCT: thresholds make the linear relaxation degenerate.
     solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {"highs": {"mip_lp_solver": "ipm"}}
 

@@ -35,7 +35,7 @@ def forbid_features(
     problem
         A built problem.
     features
-        Names of features.
+        Names of features, or of columns of the table, which stand for all of their features.
     nodes
         Branch nodes (root 0) that may not use them; the whole tree when left out.
 
@@ -49,7 +49,7 @@ def forbid_features(
     uses = _expressions(problem).features()
     in_leaves = _expressions(problem).leaf_features() if nodes is None else None
     where = np.arange(problem.topology.n_branches) if nodes is None else np.asarray(nodes)
-    for j in _columns(problem, features):
+    for j in _columns(problem, features, whole=True):
         name = problem.free_name(f"forbid_{problem.data.features.labels[j]}")
         problem.model.add(name, uses[where, j] == 0)
         if in_leaves is not None:
@@ -366,9 +366,15 @@ def _expressions(problem: Problem | Part) -> TreeExpressions:
     return problem.formulation.expressions(problem.model, problem.instance)
 
 
-def _columns(problem: Problem | Part, features: str | Sequence[str]) -> IntArray:
+def _columns(problem: Problem | Part, features: str | Sequence[str], *, whole: bool = False) -> IntArray:
+    """Return the numbers of features by name; with ``whole`` a column of the table stands for all of its features."""
     names = [features] if isinstance(features, str) else list(features)
     known = list(problem.data.features.labels)
+    if whole:
+        of = {column.name: column.features for column in problem.data.encoding.columns}
+        names = [
+            feature for name in names for feature in ((name,) if name in known else of.get(name, (name,)))
+        ]
     for name in names:
         if name not in known:
             raise DataError(

@@ -40,6 +40,22 @@ above the sample. Both have the same linear relaxation: :math:`u_{tjk} - u_{t,j,
 assignment z is continuous: for binary u its rows leave each group one leaf only. With :math:`N_{\min} = 1` rows (2.6),
 (2.7), (*) only let a leaf be empty or not, and are left out.
 
+**Sets of levels.** A categorical column has a 0/1 feature for each set S of its levels
+(:mod:`mipforest.data.encoding`), and each of these one threshold. The binary :math:`y_{tv}` says that node t splits on
+the column and sends its level v left; it stands in :math:`\mathrm{left}_{it}` for the u of these features, which are
+continuous:
+
+.. math::
+
+    y_{tv} = \sum_{S \not\ni v} u_{tS} \in \{0, 1\}, \quad u_{tS} \ge 0 && t \in B,\; v \quad (s)
+
+One binary per level and node is enough. Let :math:`\sigma = \sum_S u_{tS} > 0`. A level with :math:`y_{tv} = 0` is in
+every S with :math:`u_{tS} > 0`. No S has all levels, so some :math:`y_{tv} = 1`; then :math:`\sigma = 1`, and every
+such S lacks v. So there is one such S, the set of levels with :math:`y_{tv} = 0`. The linear relaxation is that of
+binary u. A missing value is a level like others. The thesis has no rows for categories, and takes them as binary
+features; binaries per level are those of Günlük and others (Journal of Global Optimization 81, 2021), for trees of
+categorical features.
+
 **The root.** Lower bounds on the objective by the root's threshold close the `tight` variants. An exact search
 (:class:`~mipforest.searches.exact.plugin.ExactSearch`) proves for every threshold c at the root a value
 :math:`V_c` that no tree with this root is below. So the objective of the model, for binary variables of the root, is at
@@ -273,17 +289,26 @@ class ThresholdRouting(Routing):
         return d.sum()
 
     def declare_splits(self, m: Model, d: VarArray) -> LinearExpr:
-        """Write rows (a), (b); return left (g, |B|): 1 where a group goes left at a node, 0 where it goes right."""
+        """Write rows (a), (b), (s); return left (g, |B|): 1 where a group goes left, 0 where it goes right."""
         thresholds, lowest, above = self.thresholds, self.thresholds.lowest, self.thresholds.above_lowest
         u = m.binary("u", (self.topology.branches, list(thresholds.labels)))
+        if self.levels.names:
+            u[:, self.levels.thresholds].relax()
+            y = m.binary("y", (self.topology.branches, list(self.levels.names)))
+            m.add("levels_left", self.levels.left @ u.T == y.T)  # (s)
         m.add("one_cut", u[:, lowest].sum(axis=1) == d, over=self.topology.branches)  # (a)
         if len(above):
             m.add("ordered", u[:, above] <= u[:, above - 1])  # (b)
-        return self._left(u)
+        return self._left(m)
 
-    def _left(self, u: VarArray) -> LinearExpr:
-        left: LinearExpr = self.thresholds.left @ u.T
-        return left
+    def _left(self, m: Model) -> LinearExpr:
+        left: LinearExpr = self.levels.rest @ m["u"].T
+        return left + self.levels.of_group @ m["y"].T if self.levels.names else left
+
+    @cached_property
+    def levels(self) -> Levels:
+        """The levels of columns of which sets are features."""
+        return Levels.of(self.data, self.thresholds)
 
     def declare_assignment(self, m: Model, d: VarArray, left: LinearExpr) -> None:
         """Write rows (2.5) to (2.8), (c), (d), (*)."""
@@ -303,15 +328,17 @@ class ThresholdRouting(Routing):
 
     def assignment(self, m: Model) -> VarArray:
         """Return the assignment; it is declared here where the model does without."""
-        return m["z"] if "z" in m.variables else self._declare_leaves(m, self._left(m["u"]))
+        return m["z"] if "z" in m.variables else self._declare_leaves(m, self._left(m))
 
     def encode(self, tree: Tree) -> dict[str, FloatArray]:
         feature, z = chosen_features(tree), leaves_of(tree, self.rows)
         splits = {"d": (feature >= 0).astype(float), "u": self.thresholds.encode(feature, -tree.b), "z": z}
+        if self.levels.names:
+            splits["y"] = (self.levels.left @ splits["u"].T).T
         return splits | {"l": z.any(axis=0).astype(float)} if self.N_min > 1 else splits
 
     def decode(self, values: Values) -> Tree:
-        chosen = self.thresholds.decode(values["u"])
+        chosen = self.thresholds.decode(self.levels.whole(values["u"]))
         return tree_of_thresholds(self.data, self.topology, self.thresholds, chosen)
 
     def features(self, m: Model) -> Expression:
@@ -329,6 +356,91 @@ class ThresholdRouting(Routing):
             raise one_sided(self.data, j, threshold)
         on = self.thresholds.encode(np.array([j]), np.array([threshold]))[0]
         m.add(f"split_n{t}", m["u"][t] == on)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Levels of columns of which sets are features, as the training samples have them.
+
+    Attributes
+    ----------
+    names
+        (v,) names of column and level; levels that the same groups have are not told apart.
+    columns
+        Thresholds of each such column: one for each set of levels that separates samples.
+    left
+        (v, q) CSR matrix with a 1 at the sets that send a level left.
+    of_group
+        (g, v) CSR matrix with a 1 at the levels that a group has.
+    rest
+        (g, q) CSR matrix with a 1 at the lowest threshold, of other features, that sends a group left.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[IntArray, ...]
+    left: sparse.csr_array
+    of_group: sparse.csr_array
+    rest: sparse.csr_array
+
+    @property
+    def thresholds(self) -> IntArray:
+        """Thresholds of all these columns."""
+        return np.concatenate(self.columns)
+
+    @classmethod
+    def of(cls, data: Dataset, thresholds: Thresholds) -> Levels:
+        """Find the levels of a data set."""
+        names: list[str] = []
+        columns, left, codes = [], [], []
+        q, first = len(thresholds), 0
+        for column in data.encoding.columns:
+            own = np.arange(first, first + len(column.features))
+            first += len(own)
+            at = np.flatnonzero(np.isin(thresholds.feature, own)) if column.sets else np.zeros(0, dtype=int)
+            if not len(at):
+                continue
+            goes_left = thresholds.left[:, at].toarray()
+            patterns, code = np.unique(goes_left, axis=0, return_inverse=True)
+            codes.append(len(names) + code.ravel())
+            table = 1.0 - column.table[:, thresholds.feature[at] - own[0]]
+            known = [*(column.levels or ()), "missing"]
+            names += [
+                f"{column.name}={known[int((table == pattern).all(axis=1).argmax())]}" for pattern in patterns
+            ]
+            whole = np.zeros((len(patterns), q))
+            whole[:, at] = patterns
+            columns.append(at)
+            left.append(whole)
+        rest = thresholds.left
+        of_group = np.zeros((len(thresholds.X), len(names)))
+        for code in codes:
+            of_group[np.arange(len(code)), code] = 1.0
+        if columns:
+            keep = np.ones(q)
+            keep[np.concatenate(columns)] = 0.0
+            rest = sparse.csr_array(rest.multiply(keep))
+            rest.eliminate_zeros()
+        matrix = np.vstack(left) if left else np.zeros((0, q))
+        return cls(
+            tuple(names),
+            tuple(columns),
+            sparse.csr_array(matrix),
+            sparse.csr_array(of_group),
+            sparse.csr_array(rest),
+        )
+
+    def whole(self, u: FloatArray) -> FloatArray:
+        """Return the values (|B|, q) of u with one set chosen where several that send the same levels left share 1."""
+        if not self.names:
+            return u
+        u = u.copy()
+        for at in self.columns:
+            share = u[:, at]
+            chosen = np.zeros_like(share)
+            rows = np.flatnonzero(share.sum(axis=1) > 0.5)
+            chosen[rows, share[rows].argmax(axis=1)] = 1.0
+            u[:, at] = chosen
+        return u
 
 
 # ---------------------------------------------------------------------- rows that routings share

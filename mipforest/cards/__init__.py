@@ -21,6 +21,7 @@ from scipy.special import expit
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import MipforestError
 from mipforest.formatting import percent
+from mipforest.meanings import LevelSet, Meaning, meaning_of, to_json
 from mipforest.trees import FeaturesUsed, Predictor
 from mipforest.trees.sides import class_probabilities
 from mipforest.trees.tree import as_samples
@@ -129,7 +130,7 @@ class ScoreCard(Predictor):
     classes: tuple[str, ...]
     p: int
     features: tuple[str, ...] = ()
-    levels: tuple[tuple[str, str] | None, ...] = ()
+    levels: tuple[Meaning, ...] = ()
     allowed: tuple[int, int] = (-5, 5)
     target: str = ""
     logistic: bool = field(default=True, init=False)
@@ -139,6 +140,7 @@ class ScoreCard(Predictor):
         object.__setattr__(self, "classes", tuple(map(str, self.classes)))
         object.__setattr__(self, "features", tuple(map(str, self.features)))
         object.__setattr__(self, "intercept", float(self.intercept))
+        object.__setattr__(self, "levels", tuple(map(meaning_of, self.levels)))
         if len(self.classes) != 2:
             raise ValueError(f"a score card tells two classes apart, and {len(self.classes)} are given")
         if self.features and len(self.features) != self.p:
@@ -180,9 +182,9 @@ class ScoreCard(Predictor):
     def rule_text(self, k: int, digits: int = 6) -> str:
         """Write a rule: ``age >= 50``; of a binary feature its name or ``not`` it; of a level ``city is Roma``."""
         rule = self.rules[k]
-        level = self.levels[rule.feature] if self.levels else None
-        if level is not None:
-            return f"{level[0]} {'is not' if rule.below else 'is'} {level[1]}"
+        meaning = self.levels[rule.feature] if self.levels else None
+        if isinstance(meaning, LevelSet):
+            return str(meaning.condition(holds=not rule.below))
         name = self.feature_names[rule.feature]
         if rule.binary:
             return f"not {name}" if rule.below else name
@@ -340,7 +342,7 @@ class ScoreCard(Predictor):
                 }
                 for k, rule in enumerate(self.rules)
             ],
-        } | ({"levels": [level and list(level) for level in self.levels]} if self.levels else {})
+        } | ({"levels": [to_json(meaning) for meaning in self.levels]} if self.levels else {})
 
 
 def card_from_dict(content: Mapping[str, Any]) -> ScoreCard:
@@ -380,7 +382,7 @@ def card_from_dict(content: Mapping[str, Any]) -> ScoreCard:
             classes=tuple(content["classes"]),
             p=int(content["p"]),
             features=tuple(content["features"]),
-            levels=tuple(level and (str(level[0]), str(level[1])) for level in content.get("levels", ())),
+            levels=tuple(map(meaning_of, content.get("levels", ()))),
             allowed=(int(least), int(most)),
             target=str(content.get("target", "")),
         )

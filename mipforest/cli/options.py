@@ -129,6 +129,7 @@ class Missing(StrEnum):
     error = "error"
     drop = "drop"
     impute = "impute"
+    branch = "branch"
 
 
 class Unseen(StrEnum):
@@ -224,7 +225,7 @@ Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors."
 
 def output_file(help_text: str) -> Any:
     """Return the option ``-o`` of a command that writes one file."""
-    return Option("-o", "--output", metavar="FILE", help=help_text, rich_help_panel=OUTPUT)
+    return Option("-o", "--output", "--out", metavar="FILE", help=help_text, rich_help_panel=OUTPUT)
 
 
 RunPath = Annotated[Path, Argument(metavar="RUN", help="Run folder that 'mipforest solve --out' wrote.")]
@@ -377,6 +378,15 @@ class DataOptions:
             help="Take this column as text although it has hundreds of levels, or numbers among them. Repeatable.",
         ),
     ] = None
+    categorical: Annotated[
+        list[str] | None,
+        Option(
+            "--categorical",
+            metavar="COLUMN",
+            help="A split sends a set of levels of this column to each side, in place of a feature per level: at most "
+            "10 levels, for models whose splits have one feature. 'all' for all columns of text. Repeatable.",
+        ),
+    ] = None
     sep: Annotated[
         str | None,
         Option(
@@ -406,8 +416,9 @@ class DataOptions:
         Missing,
         Option(
             "--missing",
-            help="Rows that lack a value: an error; dropped; or filled in with the median, or the most frequent level, "
-            "of the training samples.",
+            help="Rows that lack a value: an error; dropped; filled in with the median, or the most frequent level, "
+            "of the training samples; or sent to the side that each split chooses (branch), by models whose splits "
+            "have one feature.",
         ),
     ] = Missing.error
     scaling: Annotated[
@@ -483,6 +494,7 @@ class DataOptions:
             treatment=self.treatment,
             drop=tuple(self.drop or ()),
             keep=tuple(self.keep or ()),
+            categorical=tuple(self.categorical or ()),
             sep=self.sep,
             decimal=self.decimal,
             encoding=self.encoding,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,6 +29,12 @@ OUTCOME = "outcome_"
 #: Name of the column of explanations.
 EXPLANATION = "explanation"
 
+#: Names of the columns of a score card: its points, and the probability of the second class.
+TOTAL, RISK = "total", "risk"
+
+#: Name of the column that says which values are missing, where some are.
+NOTE = "note"
+
 #: Measures that are printed in per cent.
 _SHARES = ("accuracy", "balanced_accuracy", "sensitivity", "specificity", "followed")
 
@@ -38,14 +45,15 @@ def predict(
         Path,
         Argument(
             metavar="CSV",
-            help="Samples in original units (.csv, .csv.gz, .parquet), with the training data's columns.",
+            help="Samples in original units (.csv, .csv.gz, .parquet), with the columns that the tree or card reads.",
         ),
     ],
     output: Annotated[
         Path | None,
         o.output_file(
-            "Write the table with a column 'prediction', and 'probability_CLASS' of a logistic tree or "
-            "'outcome_TREATMENT' of a prescriptive one, to this .csv file, instead of printing."
+            "Write the table with a column 'prediction', and 'probability_CLASS' of a logistic tree, "
+            "'outcome_TREATMENT' of a prescriptive one, or 'total' and 'risk' of a score card, to this .csv file, "
+            "instead of printing."
         ),
     ] = None,
     proba: Annotated[
@@ -102,7 +110,11 @@ def predict(
 
     The command prints one prediction per row, or with -o writes the table with the predictions. With --proba, and for
     a logistic tree, there are also the probabilities: a column 'probability_CLASS' for each class in the written
-    table, and 'probabilities' by class in --json. Messages name the lines of a .csv file as an editor counts them.
+    table, and 'probabilities' by class in --json. A score card also gives the columns 'total' and 'risk', the
+    probability of the second class. Messages name the lines of a .csv file as an editor counts them.
+
+    Where a value is missing that the training data tell to fill in, or that a split sends to a side, a column 'note'
+    ('notes' in --json) says so. Columns that the tree or card does not read may be absent.
 
     Where the table has the target column, the predictions are measured. For classes: accuracy; of two classes also
     sensitivity (the share of the second class that is right) and specificity (that of the first). For values: R2, MSE
@@ -113,7 +125,7 @@ def predict(
     A prescriptive tree predicts the treatment, and the outcome under each; --json has 'outcomes' by treatment.
     """
     from mipforest.data.loading import PLAIN, TextFormat, read_file
-    from mipforest.data.table import dates_as_numbers
+    from mipforest.data.table import dates_as_numbers, row_text
     from mipforest.runs import read_run
 
     solved = read_run(run)
@@ -139,33 +151,44 @@ def predict(
     try:
         predicted = _labels(saved, frame, unseen)
         probabilities = (
-            _probabilities(saved, frame, unseen) if proba or saved.fitted.gives_probabilities else {}
+            _probabilities(saved, frame, unseen)
+            if proba or (saved.fitted.gives_probabilities and saved.fitted.is_tree)
+            else {}
         )
+        card = _card(saved, frame, unseen)
+        notes = saved.missing_notes(frame)
         outcomes = _outcomes(saved, frame, unseen) if saved.fitted.prescribes else {}
         explanations = _explanations(saved, frame, unseen) if explain else []
         quality = _quality(saved, frame, unseen, weight)
     except DataError as error:
         raise error.located(str(table)) from error
-    more: dict[str, list[Any]] = {PROBABILITY + name: values for name, values in probabilities.items()}
+    more: dict[str, list[Any]] = dict(card)
+    more |= {PROBABILITY + name: values for name, values in probabilities.items()}
     more |= {OUTCOME + name: values for name, values in outcomes.items()}
     more |= {EXPLANATION: explanations} if explain else {}
+    more |= {NOTE: notes} if any(notes) else {}
     added = [] if output is None else _write(given, predicted, more, output, spreadsheet=spreadsheet)
     if as_json:
         content: dict[str, Any] = {"n": len(predicted), "predictions": predicted}
         content |= {"probabilities": probabilities} if probabilities else {}
         content |= {"outcomes": outcomes} if outcomes else {}
+        content |= {f"{name}s": values for name, values in card.items()}
         content |= {"explanations": explanations} if explain else {}
+        content |= {"notes": notes} if any(notes) else {}
         print_json(content | quality)
         return
-    if output is None and (proba or outcomes or explain):
+    if output is None and (proba or outcomes or explain or card):
         printed = _with_columns(frame.iloc[:, :0], predicted, more)[0]
         printed = for_spreadsheets(printed) if spreadsheet else printed
         print_text(printed.to_csv(index=False).rstrip("\n"))
     elif output is None:
         print_text("\n".join(str(_no_formula(name) if spreadsheet else name) for name in predicted))
+        if any(notes):
+            count, first = sum(map(bool, notes)), next(k for k, note in enumerate(notes) if note)
+            note = f"{count} of {len(notes)} rows lack a value, the first is {row_text(frame, frame.index[first])}"
+            print(f"{note}: {notes[first]}; -o FILE notes all", file=sys.stderr)
     else:
-        what = "outcomes" if outcomes else "probabilities"
-        others = f", {what} in {' and '.join(map(repr, added[1:]))}" if more else ""
+        others = _others_text(dict(zip(more, added[1:], strict=True)))
         print_text(f"{output}: {len(predicted)} predictions in the column {added[0]!r}{others}")
     for name, value in quality.items():
         # Predictions on standard output stay alone there.
@@ -175,8 +198,13 @@ def predict(
 
 def _refuse_gaps(frame: Any, saved: Saved, table: Path) -> None:
     """Name the first sample that lacks a value: unlike in training, no sample can be left out."""
-    for column in saved.encoding.columns:
-        if column.fill is None and column.name in frame.columns and frame[column.name].isna().any():
+    for column in saved.encoding.columns_of(saved.needed):
+        if (
+            column.fill is None
+            and not column.branch
+            and column.name in frame.columns
+            and frame[column.name].isna().any()
+        ):
             row = int(frame[column.name].isna().to_numpy().argmax())
             raise CommandError(
                 f"{table}: row {frame.index[row]} has no value in column {column.name!r}; fill it in, or remove the row"
@@ -197,10 +225,32 @@ def _probabilities(saved: Saved, frame: Any, unseen: o.Unseen) -> dict[str, list
     return dict(zip(saved.fitted.classes, by_class, strict=True))
 
 
+def _card(saved: Saved, frame: Any, unseen: o.Unseen) -> dict[str, list[Any]]:
+    """Return the totals and risks of a score card; nothing of a tree."""
+    from mipforest.cards import ScoreCard
+
+    if not isinstance(saved.fitted, ScoreCard):
+        return {}
+    totals = saved.fitted.totals(saved.encode(frame, unseen=unseen.value))
+    return {TOTAL: totals.tolist(), RISK: saved.fitted.risk_of(totals).tolist()}
+
+
+def _others_text(columns: Mapping[str, str]) -> str:
+    """Name the columns beside the predictions, by what they hold."""
+    kinds = {PROBABILITY: "probabilities", OUTCOME: "outcomes"}
+    said = ""
+    for beginning, what in kinds.items():
+        names = [repr(name) for wanted, name in columns.items() if wanted.startswith(beginning)]
+        said += f", {what} in {' and '.join(names)}" if names else ""
+    others = [repr(name) for wanted, name in columns.items() if wanted in (TOTAL, RISK, EXPLANATION, NOTE)]
+    listed = f"{', '.join(others[:-1])} and {others[-1]}" if len(others) > 1 else "".join(others)
+    return said + (f"; more in {listed}" if others else "")
+
+
 def _explanations(saved: Saved, frame: Any, unseen: o.Unseen) -> list[str]:
     """Return why each row is predicted as it is."""
     try:
-        return saved.fitted.explanations(saved.encoding.encode(frame, unseen=unseen.value))
+        return saved.fitted.explanations(saved.encode(frame, unseen=unseen.value))
     except DataError:
         raise
     except ValueError as error:

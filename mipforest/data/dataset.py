@@ -208,11 +208,13 @@ class Dataset:
         keep: Collection[str] = (),
         fill_from: Collection[str] | None = None,
         dates: Dates | None = None,
+        categorical: str | Collection[str] = (),
     ) -> Dataset:
         """Make a data set of a table.
 
         Columns of numbers are features; every other column is one-hot encoded (all levels, sorted, of two levels the
-        second; see :class:`~mipforest.data.encoding.Column`). What was done is said in ``notes``.
+        second; see :class:`~mipforest.data.encoding.Column`), unless it is ``categorical``. What was done is said in
+        ``notes``.
 
         Parameters
         ----------
@@ -224,11 +226,16 @@ class Dataset:
             Names of the columns of rewards, one for each decision, which is called as its column.
         missing
             ``"error"`` refuses missing values, ``"drop"`` drops the rows that have some, ``"impute"`` fills them in, as
-            learned from the samples ``fill_from`` (their ids; all if ``None``).
+            learned from the samples ``fill_from`` (their ids; all if ``None``), ``"branch"`` lets each split send
+            those of its column to a side: for models whose splits have one feature.
         name, task, scaling, notes
             As for :meth:`from_arrays`.
         weight, treatment, drop, keep, dates
             As for :func:`~mipforest.data.table.read_table`; with treatments, the target holds their outcomes.
+        categorical
+            Names of columns, of numbers too, of which a split sends a set of levels to each side, or ``"all"`` for all
+            columns of text; at most :data:`~mipforest.data.encoding.MAX_SET_LEVELS` levels each, and for models whose
+            splits have one feature.
 
         Raises
         ------
@@ -245,10 +252,16 @@ class Dataset:
             drop=drop,
             keep=keep,
             dates=dates,
+            categorical=categorical,
         )
         filling = frozenset(table.samples if fill_from is None else fill_from)
         known = np.array([id in filling for id in table.samples])
-        encoding = Encoding.fit(table.features, fill_from=known if missing == "impute" else None)
+        encoding = Encoding.fit(
+            table.features,
+            fill_from=known if missing == "impute" else None,
+            branch=missing == "branch",
+            categorical=categorical,
+        )
         X_raw = encoding.encode(table.features)
         encoding = encoding.fit_scaling(scaling, X_raw, table.weights)
         read = (

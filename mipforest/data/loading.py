@@ -480,6 +480,7 @@ def load(
     drop: Collection[str] = (),
     keep: Collection[str] = (),
     fill_from: Collection[str] | None = None,
+    categorical: str | Collection[str] = (),
     sep: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
@@ -505,7 +506,7 @@ def load(
         (see :func:`mipforest.data.target.read_target`).
     missing
         Rows that lack a value: ``"error"`` refuses them, ``"drop"`` drops them, ``"impute"`` fills them in, as learned
-        from the samples ``fill_from`` (their ids; all if ``None``).
+        from the samples ``fill_from`` (their ids; all if ``None``), ``"branch"`` lets splits send them to a side.
     weight
         Column of weights, for a file or an OpenML data set; rows of weight 0 are left out.
     treatment
@@ -516,6 +517,9 @@ def load(
     drop, keep
         Of a file or an OpenML data set, columns to leave out, and columns of text that are features however many levels
         they have.
+    categorical
+        Of the same, columns of which a split sends a set of levels to each side, or ``"all"``; as for
+        :meth:`Dataset.from_frame`.
     sep, decimal, encoding
         How a ``.csv`` file is written; see :class:`TextFormat`.
     dates
@@ -546,6 +550,7 @@ def load(
             drop=drop,
             keep=keep,
             fill_from=fill_from,
+            categorical=categorical,
         )
     if colon and kind in POLICY_TABLES:
         if target is not None or treatment is not None or weight is not None:
@@ -561,6 +566,7 @@ def load(
             drop=drop,
             keep=keep,
             fill_from=fill_from,
+            categorical=categorical,
         )
     if is_file:
         how = {"task": task, "scaling": scaling, "missing": missing, "weight": weight, "treatment": treatment}
@@ -573,11 +579,14 @@ def load(
             drop=drop,
             keep=keep,
             fill_from=fill_from,
+            categorical=categorical,
             dates=dates,
         )
-    if drop or keep:
+    if drop or keep or categorical:
+        named = [categorical] if isinstance(categorical, str) else categorical
         raise DataError(
-            f"{name} has fixed columns of numbers: none is dropped or kept; leave out {some_of([*drop, *keep])}"
+            f"{name} has fixed columns of numbers: none is dropped, kept or categorical; leave out "
+            f"{some_of([*drop, *keep, *named])}"
         )
     if weight is not None:
         raise DataError(
@@ -657,6 +666,7 @@ def load_openml(
     drop: Collection[str] = (),
     keep: Collection[str] = (),
     fill_from: Collection[str] | None = None,
+    categorical: str | Collection[str] = (),
 ) -> Dataset:
     """Load a data set from OpenML.
 
@@ -669,7 +679,7 @@ def load_openml(
         ``NAME`` (oldest active version), ``NAME@VERSION`` or the data set's number ``ID``.
     target
         Column to predict; OpenML's default target if not given.
-    task, scaling, missing, weight, treatment, drop, keep, fill_from
+    task, scaling, missing, weight, treatment, drop, keep, fill_from, categorical
         As for :meth:`Dataset.from_frame`.
 
     Raises
@@ -718,6 +728,7 @@ def load_openml(
         drop=drop,
         keep=keep,
         fill_from=fill_from,
+        categorical=categorical,
     )
 
 

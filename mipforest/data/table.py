@@ -103,8 +103,10 @@ def refuse_missing(frame: Any) -> None:
         ways = "remove the columns, fill the values in (impute), or drop the rows, with"
         raise DataError(
             f"missing values in {len(lacking)} column(s) of {len(frame)} rows: {some_of(lacking)}",
-            hint=f"{ways} drop=, missing='impute' or missing='drop'; estimators take missing='impute'",
-            option=f"{ways} --drop COLUMN, --missing impute or --missing drop",
+            hint=f"{ways} drop=, missing='impute' or missing='drop', or let splits decide where they go: "
+            "missing='branch'; estimators take missing='impute' and 'branch'",
+            option=f"{ways} --drop COLUMN, --missing impute or --missing drop, or let splits decide where they go: "
+            "--missing branch",
         )
 
 
@@ -347,8 +349,9 @@ def fingerprint(names: Iterable[str], *arrays: FloatArray | IntArray) -> str:
     return digest.hexdigest()
 
 
-#: What to do with rows that lack a value: refuse the table, drop them, or fill them in; and say so.
-Missing = Literal["error", "drop", "impute"]
+#: What to do with rows that lack a value: refuse the table, drop them, fill them in, or let splits send them to a side;
+#: and say so.
+Missing = Literal["error", "drop", "impute", "branch"]
 
 #: Most levels of a column of text that becomes features, unless the user says otherwise.
 MAX_LEVELS = 100
@@ -406,6 +409,7 @@ def read_table(
     drop: Collection[str] = (),
     keep: Collection[str] | None = (),
     dates: Dates | None = None,
+    categorical: str | Collection[str] = (),
 ) -> Table:
     """Check a table and separate its target column.
 
@@ -416,7 +420,8 @@ def read_table(
     target
         Name of the target column; ``None`` where there are rewards.
     missing
-        ``"error"``, ``"drop"``, or ``"impute"``, which leaves gaps of features to the encoding to be filled in.
+        ``"error"``, ``"drop"``, or ``"impute"`` and ``"branch"``, which leave gaps of features to the encoding: to be
+        filled in, or to be sent to a side by each split.
     weight
         Name of the column of weights, which is no feature; rows of weight 0 are left out.
     treatment
@@ -429,6 +434,8 @@ def read_table(
         Names of columns of text that are features however many levels they have; ``None`` keeps all.
     dates
         How columns of dates become numbers, see :func:`dates_as_numbers`; ``None`` refuses them.
+    categorical
+        Names of columns whose sets of levels become features, or ``"all"``; they are kept as they are.
 
     Raises
     ------
@@ -438,8 +445,11 @@ def read_table(
         :data:`MAX_LEVELS` levels, or :data:`MANY_NUMBERS` numbers among them.
     """
     if missing not in get_args(Missing):
-        raise DataError(f"unknown treatment missing={missing!r}; it is 'error', 'drop' or 'impute'")
+        raise DataError(f"unknown treatment missing={missing!r}; it is 'error', 'drop', 'impute' or 'branch'")
     frame = with_text_names(frame)
+    others = {target, weight, treatment, *rewards, *drop}
+    as_sets = column_names(categorical, [name for name in frame.columns if name not in others])
+    keep = None if keep is None else (*keep, *(as_sets or ()))
     named = {
         "target": [] if target is None else [target],
         "rewards": rewards,
@@ -497,7 +507,7 @@ def read_table(
         treatment=given,
         samples=ids,
         weights=weights,
-        notes=(*notes, *dropped, *_remarks(features)),
+        notes=(*notes, *dropped, *_remarks(features, as_sets, missing)),
         rewards=np.column_stack([numbers(frame[name]) for name in rewards]) if rewards else None,
     )
 
@@ -850,22 +860,26 @@ def _of_arrow(frame: Any) -> Any:
 def _without_missing(frame: Any, missing: Missing, required: list[str]) -> tuple[Any, tuple[str, ...]]:
     """Refuse missing values, or drop the rows that have some, and return the table and what was done.
 
-    Where features are to be imputed, only rows without a ``required`` value are dropped.
+    Where gaps of features are left to the encoding, only rows without a ``required`` value are dropped.
     """
     gaps = frame.isna()
     lacking = gaps.any(axis="columns")
     if not lacking.any():
         return frame, ()
-    if missing == "impute":
+    if missing in ("impute", "branch"):
         empty = [name for name in frame.columns if gaps[name].all()]
         if empty:
             raise DataError(
-                f"column {empty[0]!r} has no value in any row, nothing tells what to fill in: leave it out"
+                f"column {empty[0]!r} has no value in any row, there is nothing to learn from it: leave it out"
             )
         kept = ~gaps[required].any(axis="columns")
         filled = gaps[kept].to_numpy().sum()
         dropped = (f"{(~kept).sum()} of {len(frame)} rows dropped because they lack {' or '.join(required)}",)
-        note = f"{filled} missing values filled in: numbers by the median, text by the most frequent value"
+        note = (
+            f"{filled} missing values filled in: numbers by the median, text by the most frequent value"
+            if missing == "impute"
+            else f"{filled} missing values, sent to a side by each split"
+        )
         return frame[kept], (*(dropped if not kept.all() else ()), *((note,) if filled else ()))
     if lacking.all():
         count = len(frame)
@@ -875,12 +889,37 @@ def _without_missing(frame: Any, missing: Missing, required: list[str]) -> tuple
     return frame[~lacking], (f"{lacking.sum()} of {len(frame)} rows dropped because a value is missing",)
 
 
-def _remarks(features: Any) -> list[str]:
-    """Remark on columns whose treatment may surprise: one-hot encoded, or merely counting the rows."""
+def column_names(categorical: str | Collection[str], columns: Collection[str]) -> frozenset[str] | None:
+    """Return the columns named as categorical; ``None`` for ``"all"``, unless a column is called so.
+
+    Raises
+    ------
+    DataError
+        If there is no such column.
+    """
+    names = [categorical] if isinstance(categorical, str) else list(map(str, categorical))
+    if names == ["all"] and "all" not in columns:
+        return None
+    for name in names:
+        if name not in columns:
+            hint = did_you_mean(name, columns)
+            raise DataError(
+                f"no feature column is called {name!r}{hint}; the columns are {some_of(list(columns), 30)}",
+                hint="name some of them as categorical=, or give categorical='all'",
+                option="name some of them with --categorical COLUMN, or give --categorical all",
+            )
+    return frozenset(names)
+
+
+def _remarks(features: Any, as_sets: Collection[str] | None, missing: Missing) -> list[str]:
+    """Remark on columns whose treatment may surprise: encoded by levels, or merely counting the rows."""
     remarks = []
     for name, column in features.items():
-        if not is_numeric(column):
-            levels, slip = column.nunique(), _slip_among_numbers(column)
+        levels = column.nunique()
+        if levels > 2 and (not is_numeric(column) if as_sets is None else name in as_sets):
+            remarks.append(f"column {name!r} has {levels} levels: a split sends a set of them to each side")
+        elif not is_numeric(column):
+            slip = _slip_among_numbers(column)
             comma = ", a decimal comma" if slip is not None and slip.commas else ""
             text = (
                 f"{row_text(features, slip.row)} holds {slip.value!r:.60}, which is no number{comma}: "
@@ -890,6 +929,8 @@ def _remarks(features: Any) -> list[str]:
             remarks.append(
                 f"column {name!r} one-hot encoded: {text}{levels} levels"
                 if levels != 2
+                else f"column {name!r} has 2 levels and missing values, of which a split sends each to a side"
+                if missing == "branch" and column.isna().any()
                 else f"column {name!r} has 2 levels and becomes one feature"
             )
         elif _counts_rows(column):

@@ -1,4 +1,4 @@
-"""What all forms of a tree share: splits of one feature as comparisons, and what missing values count as."""
+"""What all forms of a tree share: splits of one feature as comparisons, their columns, what missing values count as."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data.encoding import Encoding
-from mipforest.trees import NodeStatistics, Tree, leaf_shares
+from mipforest.meanings import MissingEnd
+from mipforest.trees import NodeStatistics, Predictor, Tree, leaf_shares
 from mipforest.trees.sides import exact_cuts
 
 
@@ -54,6 +55,65 @@ def cuts_of(tree: Tree) -> Cuts:
 def leaf_probabilities(tree: Tree, statistics: NodeStatistics | None) -> FloatArray:
     """Return the (|L|, K) probabilities of the leaves: shares of training samples, or 1 for the label without these."""
     return np.eye(len(tree.classes))[tree.leaf_value] if statistics is None else leaf_shares(tree, statistics)
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The columns that a form reads: a column of numbers with missing values is one, though it has two features.
+
+    Attributes
+    ----------
+    names
+        Names of the k columns.
+    source
+        (p,) column of each feature.
+    missing
+        (p,) what a missing value of the column counts as in the feature: ``-inf`` or ``inf``; NaN for other features.
+    least, most
+        (p,) range that known values are brought to, so that they are not taken for missing ones; infinite for others.
+    """
+
+    names: tuple[str, ...]
+    source: IntArray
+    missing: FloatArray
+    least: FloatArray
+    most: FloatArray
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether some column has a feature for either side of its missing values."""
+        return len(self.names) < len(self.source)
+
+    def table(self, X: FloatArray) -> FloatArray:
+        """Return the (n, k) columns of (n, p) features, NaN where a value is missing."""
+        first = np.array([int(np.argmax(self.source == k)) for k in range(len(self.names))])
+        values = X[:, first]
+        gone = np.where(self.missing < 0, self.least > X, self.most < X)
+        return np.where(gone[:, first], np.nan, values)
+
+
+def inputs_of(fitted: Predictor) -> Inputs:
+    """Return the columns that a tree or card reads, from what its features say of columns."""
+    names: list[str] = []
+    ends: dict[str, int] = {}
+    p = fitted.n_features
+    source, missing = np.zeros(p, dtype=np.int64), np.full(p, np.nan)
+    least, most = np.full(p, -np.inf), np.full(p, np.inf)
+    meanings = fitted.levels or (None,) * p
+    for j, (name, meaning) in enumerate(zip(fitted.feature_names, meanings, strict=True)):
+        if not isinstance(meaning, MissingEnd):
+            source[j] = len(names)
+            names.append(name)
+            continue
+        if meaning.column not in ends:
+            ends[meaning.column] = len(names)
+            names.append(meaning.column)
+        source[j] = ends[meaning.column]
+        if meaning.low:
+            missing[j], least[j] = -np.inf, meaning.known
+        else:
+            missing[j], most[j] = np.inf, meaning.known
+    return Inputs(tuple(names), source, missing, least, most)
 
 
 def fill_ins(encoding: Encoding | None, n_features: int) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mipforest.arrays import FloatArray
 from mipforest.cards import ScoreCard
 from mipforest.data.encoding import Encoding
-from mipforest.deployment.cuts import cuts_of, fill_ins, leaf_probabilities
+from mipforest.deployment.cuts import Inputs, cuts_of, fill_ins, inputs_of, leaf_probabilities
 from mipforest.errors import MipforestError
 from mipforest.trees import NodeStatistics, Predictor, RandomizedTree, Tree
 
@@ -36,7 +36,8 @@ def to_onnx(
     """Return an ONNX model that predicts as a tree or score card does.
 
     The input ``X`` is an (n, p) tensor of doubles: the features in original units, in the order of
-    :attr:`~mipforest.trees.Predictor.feature_names`, one for each level of a column of texts. Outputs:
+    :attr:`~mipforest.trees.Predictor.feature_names`, one for each level of a column of texts. A column of numbers whose
+    missing values splits send to a side is one of them, with NaN where a value is missing. Outputs:
 
     =================  ==========================================================================================
     ``prediction``     (n,) labels (texts, or whole numbers where ``classes`` are), or values as doubles
@@ -72,7 +73,9 @@ def to_onnx(
     OnnxAbsent
         If the package onnx is not installed (extra ``onnx``).
     """
-    graph = _Graph(fitted.n_features)
+    inputs = inputs_of(fitted)
+    graph = _Graph(len(inputs.names))
+    graph.part(inputs)
     if encoding is not None:
         graph.fill(fill_ins(encoding, fitted.n_features))
     labels = np.asarray(fitted.classes if classes is None else classes)
@@ -84,7 +87,7 @@ def to_onnx(
         _add_tree(graph, fitted, statistics, labels)
     else:
         raise TypeError(f"{fitted!r} is neither a tree nor a score card")
-    about = {"features": list(fitted.feature_names), "classes": list(fitted.classes)}
+    about = {"features": list(inputs.names), "classes": list(fitted.classes)}
     return graph.model(repr(fitted), about)
 
 
@@ -276,6 +279,15 @@ class _Graph:
         name = f"v{len(self._nodes)}"
         self._nodes.append(self._onnx.helper.make_node(kind, names, [name], **attributes))
         return name
+
+    def part(self, inputs: Inputs) -> None:
+        """Make features of columns, where some column has two: one for either side of its missing values."""
+        if not inputs.two_sided:
+            return
+        values = self.op("Gather", self.X, inputs.source, axis=1)
+        known = self.op("Min", self.op("Max", values, inputs.least), inputs.most)
+        absent = self.op("And", self.op("IsNaN", values), ~np.isnan(inputs.missing))
+        self.X = self.op("Where", absent, np.nan_to_num(inputs.missing, posinf=np.inf, neginf=-np.inf), known)
 
     def fill(self, numbers: FloatArray) -> None:
         """Put numbers in place of NaN, where one is known."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from mipforest.arrays import FloatArray
 from mipforest.data.encoding import Encoding
-from mipforest.deployment.cuts import Cuts, cuts_of, fill_ins, leaf_probabilities
+from mipforest.deployment.cuts import Cuts, Inputs, cuts_of, fill_ins, inputs_of, leaf_probabilities
 from mipforest.trees import NodeStatistics, RandomizedTree, Tree
 
 #: Samples that a leaf without training samples counts for: SHAP divides by the samples at a node.
@@ -50,7 +50,8 @@ def to_sklearn(
     Returns
     -------
     sklearn.tree.DecisionTreeClassifier or sklearn.tree.DecisionTreeRegressor
-        It has the tree's features as columns, in original units: one for each level of a column of texts.
+        It has the tree's features as columns, in original units: one for each level of a column of texts. A column of
+        numbers whose missing values splits send to a side is one column, with NaN where a value is missing.
 
     Raises
     ------
@@ -64,20 +65,23 @@ def to_sklearn(
 
     leaves = _leaf_values(tree, statistics, certain=certain)
     labels = np.asarray(tree.classes if classes is None else classes)
-    rows = _Rows(tree, cuts_of(tree), leaves, _samples(tree, statistics), fill_ins(encoding, tree.n_features))
+    inputs = inputs_of(tree)
+    filled = np.where(np.isnan(inputs.missing), fill_ins(encoding, tree.n_features), inputs.missing)
+    rows = _Rows(tree, cuts_of(tree), leaves, _samples(tree, statistics), filled, inputs)
     rows.add(0)
     depth, nodes, values = rows.depth, rows.nodes(), np.array(rows.values)[:, None, :]
     outputs = np.array([len(labels) if tree.is_classifier else 1], dtype=np.intp)
-    arrays = Arrays(tree.n_features, outputs, 1)
+    arrays = Arrays(len(inputs.names), outputs, 1)
     arrays.__setstate__(
         {"max_depth": depth, "node_count": len(nodes), "nodes": nodes, "values": np.ascontiguousarray(values)}
     )
     fitted = (DecisionTreeClassifier if tree.is_classifier else DecisionTreeRegressor)(
         max_depth=depth or None
     )
-    fitted.n_features_in_, fitted.n_outputs_, fitted.max_features_ = tree.n_features, 1, tree.n_features
+    fitted.n_features_in_, fitted.n_outputs_ = len(inputs.names), 1
+    fitted.max_features_ = fitted.n_features_in_
     if tree.features:
-        fitted.feature_names_in_ = np.array(tree.features, dtype=object)
+        fitted.feature_names_in_ = np.array(inputs.names, dtype=object)
     if tree.is_classifier:
         fitted.classes_, fitted.n_classes_ = labels, np.int64(len(labels))
     fitted.tree_ = arrays
@@ -150,8 +154,10 @@ class _Rows:
         leaves: FloatArray,
         samples: tuple[FloatArray, FloatArray],
         filled: FloatArray,
+        inputs: Inputs,
     ) -> None:
         self._tree, self._cuts, self._leaves, self._filled = tree, cuts, leaves, filled
+        self._inputs = inputs
         self._samples, self._weights = samples
         self._rows: list[dict[str, Any]] = []
         self.values: list[FloatArray] = []
@@ -203,11 +209,17 @@ class _Rows:
         self._rows[number] |= {
             "left_child": left,
             "right_child": right,
-            "feature": j,
-            "threshold": np.nextafter(cuts.cut[t], -np.inf),
+            "feature": int(self._inputs.source[j]),
+            "threshold": self._threshold(j, float(cuts.cut[t])),
             "missing_go_to_left": self._filled[j] < cuts.cut[t],
         }
         return number
+
+    def _threshold(self, j: int, cut: float) -> float:
+        """Return the largest value that goes left; of a split that tells missing values alone none, or any."""
+        if cut <= self._inputs.least[j]:
+            return -np.inf
+        return np.inf if cut > self._inputs.most[j] else float(np.nextafter(cut, -np.inf))
 
     def _describe(self, number: int, samples: float, weight: float) -> None:
         """Set what branch nodes and leaves both have; the impurity is Gini's, or the variance of the predictions."""

@@ -13,6 +13,7 @@ from mipforest.cards import ScoreCard
 from mipforest.data.encoding import Column, Encoding, Unseen
 from mipforest.deployment.cuts import Cuts, cuts_of, leaf_probabilities
 from mipforest.errors import did_you_mean
+from mipforest.meanings import LevelSet, Meaning, MissingEnd
 from mipforest.trees import NodeStatistics, Predictor, RandomizedTree, Tree
 
 #: What closes a quoted name, by what opens it.
@@ -93,18 +94,14 @@ class _Columns:
 
     def __init__(self, fitted: Predictor, encoding: Encoding | None, unseen: Unseen, quote: str) -> None:
         self._quote, self._refuse_levels = quote, encoding is not None and unseen == "error"
-        self._of_feature: list[tuple[Column, str | None]] = []
+        self._of_feature: list[tuple[Column, Meaning]] = []
         if encoding is not None:
             for column in encoding.columns:
-                encoded = column.encoded_levels if column.levels is not None else (None,)
-                self._of_feature += [(column, level) for level in encoded]
+                self._of_feature += [(column, meaning) for meaning in column.meanings]
         else:
-            pairs = fitted.levels or (None,) * fitted.n_features
-            for name, pair in zip(fitted.feature_names, pairs, strict=True):
-                known = (
-                    (Column(name), None) if pair is None else (Column(pair[0], levels=(pair[1],)), pair[1])
-                )
-                self._of_feature.append(known)
+            meanings = fitted.levels or (None,) * fitted.n_features
+            for name, meaning in zip(fitted.feature_names, meanings, strict=True):
+                self._of_feature.append((_column_of(name, meaning), meaning))
         self._read: dict[str, Column] = {}
 
     def name(self, name: str) -> str:
@@ -114,24 +111,39 @@ class _Columns:
 
     def number(self, j: int) -> str:
         """Write feature j as a number."""
-        column, level = self._of_feature[j]
+        column, meaning = self._of_feature[j]
         source = self._source(column)
-        if level is not None:
-            return f"(CASE WHEN {source} = {literal(level)} THEN 1.0 ELSE 0.0 END)"
+        if isinstance(meaning, LevelSet):
+            return f"(CASE WHEN {self._has(source, meaning)} THEN 1.0 ELSE 0.0 END)"
         return f"({source} - {column.base})" if column.base else source
 
     def compare(self, j: int, cut: float) -> str:
         """Write that feature j is at least a number."""
-        column, level = self._of_feature[j]
-        if level is not None and 0 < cut <= 1:
-            return f"{self._source(column)} = {literal(level)}"
-        return f"{self.number(j)} >= {literal(cut)}"
+        column, meaning = self._of_feature[j]
+        source = self._source(column)
+        if isinstance(meaning, LevelSet) and 0 < cut <= 1:
+            return self._has(source, meaning)
+        comparison = f"{self.number(j)} >= {literal(cut)}"
+        if not isinstance(meaning, MissingEnd):
+            return comparison
+        if meaning.tells_missing(">=", cut):
+            return f"{source} IS {'NOT NULL' if meaning.low else 'NULL'}"
+        # A comparison with NULL is not true: missing values are on the side of small ones.
+        return comparison if meaning.low else f"({source} IS NULL OR {comparison})"
+
+    def _has(self, source: str, meaning: LevelSet) -> str:
+        """Write that a column has one of the levels of a feature."""
+        if not meaning.levels:
+            return f"{source} IS NULL"
+        several = f"IN ({', '.join(map(literal, meaning.levels))})"
+        has = f"{source} {several if len(meaning.levels) > 1 else f'= {literal(meaning.levels[0])}'}"
+        return f"({source} IS NULL OR {has})" if meaning.missing else has
 
     def refused(self) -> list[str]:
         """Return the conditions on which nothing can be predicted, after all columns are read."""
         found = []
         for column in self._read.values():
-            if column.fill is None:
+            if column.fill is None and not column.branch:
                 found.append(f"{self.name(column.name)} IS NULL")
             if self._refuse_levels and column.levels is not None:
                 known = ", ".join(map(literal, column.levels))
@@ -142,6 +154,15 @@ class _Columns:
         self._read[column.name] = column
         name = self.name(column.name)
         return name if column.fill is None else f"COALESCE({name}, {literal(column.fill)})"
+
+
+def _column_of(name: str, meaning: Meaning) -> Column:
+    """Return the column of a feature whose encoding is not known."""
+    if meaning is None:
+        return Column(name)
+    if isinstance(meaning, MissingEnd):
+        return Column(meaning.column, branch=True)
+    return Column(meaning.column, levels=meaning.levels, branch=meaning.missing is not None)
 
 
 def literal(value: str | float) -> str:

@@ -6,7 +6,7 @@ import inspect
 import math
 import warnings
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,7 +24,13 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.constraints import min_weight_fraction_leaf
 from mipforest.data import Dataset
 from mipforest.data.encoding import Column, Encoding, Scaling, Unseen
-from mipforest.data.table import checked_weights, refuse_doubtful_text, refuse_rounding, with_text_names
+from mipforest.data.table import (
+    checked_weights,
+    column_names,
+    refuse_doubtful_text,
+    refuse_rounding,
+    with_text_names,
+)
 from mipforest.errors import DataError, NotAllowed, NoTreeFound, did_you_mean
 from mipforest.estimators.descriptions import FullDocstring
 from mipforest.formatting import percent
@@ -76,6 +82,7 @@ def learn_features(estimator: Any, X: Any, sample_weight: Any = None) -> tuple[E
     ValueError, TypeError
         If X cannot be used, :class:`~mipforest.data.DataError` for a DataFrame; scikit-learn's otherwise.
     """
+    categorical = getattr(estimator, "categorical", ())
     if isinstance(X, pd.DataFrame):
         validate(estimator, X, reset=True, skip_check_array=True)
         if len(X) < LEAST_SAMPLES or X.shape[1] == 0:
@@ -84,12 +91,12 @@ def learn_features(estimator: Any, X: Any, sample_weight: Any = None) -> tuple[E
                 f"{LEAST_SAMPLES} samples (rows)"
             )
         frame = with_text_names(X)
-        _refuse_doubtful_text(frame)
+        _refuse_doubtful_text(frame, column_names(categorical, frame.columns) or ())
     else:
         matrix = validate(estimator, X, reset=True, dtype=np.float64, ensure_min_samples=LEAST_SAMPLES)
         refuse_rounding(X, matrix, "X")
         names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(matrix.shape[1])])
-        if estimator.missing == "error":
+        if estimator.missing == "error" and not categorical:
             return Encoding.unscaled([Column(str(name)) for name in names]), matrix
         frame = pd.DataFrame(matrix, columns=[str(name) for name in names])
     filled = None
@@ -97,14 +104,16 @@ def learn_features(estimator: Any, X: Any, sample_weight: Any = None) -> tuple[E
         filled = np.ones(len(frame), dtype=bool)
         if sample_weight is not None and np.shape(sample_weight) == filled.shape:
             filled = np.asarray(sample_weight) > 0
-    encoding = Encoding.fit(frame, fill_from=filled)
+    encoding = Encoding.fit(
+        frame, fill_from=filled, branch=estimator.missing == "branch", categorical=categorical
+    )
     return encoding, encoding.encode(frame)
 
 
-def _refuse_doubtful_text(frame: pd.DataFrame) -> None:
+def _refuse_doubtful_text(frame: pd.DataFrame, keep: Collection[str]) -> None:
     """Refuse columns as :func:`~mipforest.data.table.refuse_doubtful_text`, and say what to do with X."""
     try:
-        refuse_doubtful_text(frame)
+        refuse_doubtful_text(frame, keep)
     except DataError as error:
         way = "correct the values, or leave the column out: X.drop(columns=...)"
         if "astype" in error.hint:
@@ -122,7 +131,7 @@ def read_features(estimator: Any, encoding: Encoding, X: Any, unseen: Unseen = "
     ValueError, TypeError
         If columns are others than in training, a value is missing that nothing fills in, or a level is new.
     """
-    numeric = all(column.levels is None and not column.base for column in encoding.columns)
+    numeric = all(column.levels is None and not column.base and column.plain for column in encoding.columns)
     if numeric and not isinstance(X, pd.DataFrame):
         matrix: FloatArray = validate(estimator, X, reset=False, dtype=np.float64, order="C")
         refuse_rounding(X, matrix, "X")
@@ -163,13 +172,13 @@ def validate(estimator: Any, X: Any, *, reset: bool, skip_check_array: bool = Fa
     """
     if hasattr(validation, "validate_data"):
         if not skip_check_array:
-            checks["ensure_all_finite"] = "allow-nan" if estimator.missing == "impute" else True
+            checks["ensure_all_finite"] = "allow-nan" if estimator.missing != "error" else True
         return validation.validate_data(
             estimator, X, reset=reset, skip_check_array=skip_check_array, **checks
         )
     if skip_check_array:
         return estimator._validate_data(X, reset=reset, cast_to_ndarray=False)
-    checks["force_all_finite"] = "allow-nan" if estimator.missing == "impute" else True
+    checks["force_all_finite"] = "allow-nan" if estimator.missing != "error" else True
     return estimator._validate_data(X, reset=reset, **checks)
 
 
@@ -431,10 +440,16 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
         Parts of the model to rewrite although the solver takes them: ``"quadratic"``, ``"indicator"``.
     missing
         ``"error"`` refuses missing values; ``"impute"`` fills them in, in ``fit`` and in ``predict``, by what
-        the training samples say: the lower median of a column of numbers, the most frequent level of any other.
+        the training samples say: the lower median of a column of numbers, the most frequent level of any other;
+        ``"branch"`` lets each split send them to the side that suits the training samples, in models whose splits have
+        one feature and whose leaves are constant. A column without missing values in training refuses them later.
     handle_unknown
         A level that the training samples do not have: ``"error"`` refuses it, ``"ignore"`` takes it for none of theirs,
         as scikit-learn's ``OneHotEncoder`` does.
+    categorical
+        Names of columns, of numbers too, of which a split sends a set of levels to each side, in place of one feature
+        for each level; ``"all"`` for all columns that are not numbers. At most 10 levels each, missing values counted
+        as one, in the same models.
     verbose
         1 prints what was built, a line whenever incumbent or bound moved, and how the solve ended.
     on_progress
@@ -494,6 +509,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
     bridges: str | Iterable[str] = ()
     missing: str = "error"
     handle_unknown: str = "error"
+    categorical: str | Iterable[str] = ()
     verbose: int = 0
     on_progress: Progress | None = None
     on_interrupt: str = "raise"
@@ -534,7 +550,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
         if not (isinstance(share, Real) and 0 <= share <= 0.5):
             raise ParameterError(f"parameter min_weight_fraction_leaf is {share!r}; give a share, 0 to 0.5")
         for name, value, known in (
-            ("missing", self.missing, ("error", "impute")),
+            ("missing", self.missing, ("error", "impute", "branch")),
             ("handle_unknown", self.handle_unknown, ("error", "ignore")),
             ("on_interrupt", self.on_interrupt, ("raise", "keep")),
         ):
@@ -575,7 +591,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
         ----------
         X
             (n, p) numbers, or a pandas DataFrame, whose columns of texts, categories or true/false are one-hot
-            encoded; values may lack with ``missing="impute"``.
+            encoded; values may lack with ``missing="impute"`` or ``"branch"``.
         y
             (n,) targets.
         sample_weight
@@ -756,7 +772,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing == "impute"
+        tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
     def apply(self, X: Any) -> IntArray:
@@ -800,10 +816,21 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
             "classes": self._labels(),
         }
 
+    def encoded(self, X: Any) -> pd.DataFrame:
+        """Return what :meth:`to_sklearn` and :meth:`to_onnx` take, (n, k) numbers with the names of their columns.
+
+        Numbers as they are, NaN where a split sends missing ones to a side, and 0 or 1 for levels and sets of levels.
+        """
+        from mipforest.deployment.cuts import inputs_of
+
+        X_raw = self._features(X)
+        inputs = inputs_of(getattr(self, self._fitted_name))
+        return pd.DataFrame(inputs.table(X_raw), columns=list(inputs.names))
+
     def to_sklearn(self, *, certain: bool = False) -> Any:
         """Return scikit-learn's ``DecisionTreeClassifier`` or ``DecisionTreeRegressor`` that predicts alike.
 
-        For SHAP, dtreeviz, treelite, m2cgen and PMML. It takes encoded features (see
+        For SHAP, dtreeviz, treelite, m2cgen and PMML. It takes what :meth:`encoded` returns (see
         :func:`~mipforest.deployment.scikit.to_sklearn`, with what it cannot keep).
 
         Parameters
@@ -824,7 +851,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
     def to_onnx(self) -> Any:
         """Return an ONNX model (``onnx.ModelProto``) that predicts alike; needs the package onnx.
 
-        Its input ``X`` is an (n, p') tensor of doubles, the encoded features; see
+        Its input ``X`` is a tensor of doubles, what :meth:`encoded` returns; see
         :func:`~mipforest.deployment.onnx_model.to_onnx` for its outputs.
 
         Raises

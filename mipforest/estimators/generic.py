@@ -82,7 +82,7 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # sc
 
     def _more_tags(self) -> dict[str, Any]:
         """Say the same to scikit-learn 1.5."""
-        return {"binary_only": self._two_classes_only(), "allow_nan": self.missing == "impute"}
+        return {"binary_only": self._two_classes_only(), "allow_nan": self.missing != "error"}
 
     def _keep(self, result: Result) -> None:
         super()._keep(result)

@@ -142,6 +142,7 @@ class Formulation(Operations):
         began, topology = monotonic() - budget.excluded_seconds, Topology(depth)
         large = not whole and data.n * topology.n_leaves > MAX_ASSIGNED
         self.check_treatments(data)
+        self.check_columns(data)
         self.check_data(data, topology)
         self.check_weights(data)
         if solver is not None:
@@ -192,6 +193,7 @@ class Formulation(Operations):
         own, _ = self.for_data(data)
         topology = Topology(1 if depth is None else depth)
         own.check_treatments(data)
+        own.check_columns(data)
         own.check_data(data, topology)
         own.check_weights(data)
         with one_blas_thread():
@@ -291,6 +293,31 @@ class Formulation(Operations):
                 f"{self.name} finds no policy, and {data.name} has rewards of decisions ({', '.join(data.classes)}) in "
                 "place of a target; use the model policy"
             )
+
+    def check_columns(self, data: Dataset) -> None:
+        """Refuse columns of several features that a sum of features, or a rule of a card, could not be read of.
+
+        Raises
+        ------
+        DataError
+            Naming one, and saying how to load it otherwise.
+        """
+        columns = [column for column in data.encoding.columns if not column.plain]
+        if not columns or self.takes_sets:
+            return
+        models = "a model whose splits have one feature and whose leaves are constant (oct, policy, ort, opt)"
+        if columns[0].branch:
+            raise DataError(
+                f"{self.name} sends no missing values to a side, and {data.name} has some in "
+                f"{columns[0].name!r}, loaded for that",
+                hint=f"load the data with missing='impute', or use {models}",
+                option=f"give --missing impute, or use {models}",
+            )
+        raise DataError(
+            f"{self.name} has no splits on sets of levels, and column {columns[0].name!r} is categorical",
+            hint=f"leave it out of categorical=, so that each level becomes a feature (one-hot), or use {models}",
+            option=f"leave it out of --categorical, so that each level becomes a feature (one-hot), or use {models}",
+        )
 
     def require_unit_box(self, data: Dataset) -> None:
         """Refuse features outside [0, 1].

@@ -88,6 +88,9 @@ class ModelOperations(ABC):
     two_classes: ClassVar[bool] = False
     #: Whether losses are multiplied by the samples' weights; data with other weights than 1 are refused otherwise.
     takes_weights: ClassVar[bool] = False
+    #: Whether splits and leaves take features of which several stand for one column: sets of levels, and numbers with
+    #: missing values on either side. Splits have one feature then, and leaves none.
+    takes_sets: ClassVar[bool] = False
     #: Variants, the default first: the strongest one proven not to cut off an optimum.
     variants: ClassVar[tuple[str, ...]] = ("paper",)
     #: How features are scaled unless the user says otherwise.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mipforest.data import Encoding
+from mipforest.meanings import renamed
 from mipforest.report.markup import short
 from mipforest.runs import LoadedData, Run, RunError, SavedCard, SavedTree, samples_of
 from mipforest.runs.folder import TUNING
@@ -81,7 +82,7 @@ def content_of(run: Run) -> Content:
         return Content(run.result, None, None, [])
     fitted, card, found = None, None, run.saved.fitted
     features, classes = _names(found.features), _names(found.classes)
-    levels = tuple(level and (short(level[0]), short(level[1])) for level in found.levels)
+    levels = tuple(renamed(meaning, short) for meaning in found.levels)
     if isinstance(run.saved, SavedCard):
         shown = replace(run.saved.card, features=features, classes=classes, levels=levels)
         card = replace(run.saved, card=shown)

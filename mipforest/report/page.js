@@ -176,10 +176,15 @@ const picture = (() => {
       for (let k = 0; k < Number(field.dataset.count ?? 1); k += 1) {
         let value = NaN;
         if (!option) {
-          const fill = field.value === "" && !field.validity.badInput ? Number(field.dataset.fill ?? NaN) : NaN;
-          value = field.value === "" ? fill : field.valueAsNumber;
+          const empty = field.value === "" && !field.validity.badInput, ends = JSON.parse(field.dataset.ends ?? "null");
+          value = empty ? Number(field.dataset.fill ?? NaN) : field.valueAsNumber;
+          if (ends) {
+            // Of two features the first counts a missing value as smaller than all known ones, the second as larger.
+            const [below, low, high, above] = ends;
+            value = empty ? [below, above][k] : k ? Math.min(value, high) : Math.max(value, low);
+          }
         } else if (!option.dataset.missing) {
-          value = option.dataset.on === String(k) ? 1 : 0;
+          value = (option.dataset.on ?? "").split(" ").includes(String(k)) ? 1 : 0;
         }
         values.set(first + k, value);
         names.set(first + k, field.labels[0].textContent);

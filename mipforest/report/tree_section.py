@@ -413,7 +413,11 @@ def _field(column: Column, first: int, k: int, X: FloatArray | None) -> Element:
     values = None if X is None else X[:, _features(column, first)]
     name = {"id": f"try-{k}", "data_feature": str(first)}
     if column.levels is None:
-        typical = None if values is None else _written(np.sort(values[:, 0])[(len(values) - 1) // 2])
+        known = None if values is None else values[:, 0]
+        if known is not None and column.ends is not None:
+            known = known[known >= column.ends[1]]
+        some = known is not None and len(known)
+        typical = _written(np.sort(known)[(len(known) - 1) // 2]) if some and known is not None else None
         # What fills gaps is a value of the column, a field one of its feature.
         fill = None if column.fill is None else _written(float(column.fill) - column.base)
         field = element(
@@ -423,9 +427,11 @@ def _field(column: Column, first: int, k: int, X: FloatArray | None) -> Element:
             step="any",
             value=typical,
             data_fill=fill,
+            data_count=None if column.ends is None else "2",
+            data_ends=None if column.ends is None else json.dumps(column.ends),
             placeholder="missing" if fill is None else f"missing, counts as {fill}",
         )
-        label = column.features[0]
+        label = column.shifted
     else:
         field = element("select", *_options(column, values), **name, data_count=str(len(column.features)))
         label = column.name
@@ -433,24 +439,23 @@ def _field(column: Column, first: int, k: int, X: FloatArray | None) -> Element:
 
 
 def _options(column: Column, values: FloatArray | None) -> list[Element]:
-    """Return the levels of a column to choose from; each names the feature that it switches on, if any."""
+    """Return the levels of a column to choose from; each names the features that it switches on."""
     levels = column.levels or ()
-    skipped = len(levels) - len(column.encoded_levels)
     chosen = None
     if values is not None:
-        counts = values.sum(axis=0)
-        chosen = int(np.argmax(np.append([len(values) - counts.sum()], counts) if skipped else counts))
+        chosen = int(np.argmax([(values == row).all(axis=1).sum() for row in column.table[: len(levels)]]))
 
     def option(text: Part, level: int | None, **attributes: str | None) -> Element:
-        on = "" if level is None or level < skipped else str(level - skipped)
+        on = "" if level is None else " ".join(map(str, np.flatnonzero(column.table[level])))
         return element("option", text, data_on=on, **attributes)
 
     fill = levels.index(str(column.fill)) if column.fill is not None else None
-    missing = (
-        element("option", "missing", data_missing="yes")
-        if fill is None
-        else option(f"missing, counts as {short(levels[fill])}", fill)
-    )
+    if column.branch:
+        missing = option("missing", len(levels))
+    elif fill is None:
+        missing = element("option", "missing", data_missing="yes")
+    else:
+        missing = option(f"missing, counts as {short(levels[fill])}", fill)
     named = [
         option(short(level), k, selected="selected" if k == chosen else None)
         for k, level in enumerate(levels)

@@ -42,7 +42,8 @@ class DataSource:
 
     Attributes
     ----------
-    data, target, task, missing, scaling, weight, treatment, rewards, drop, keep, sep, decimal, encoding, dates
+    data, target, task, missing, scaling, weight, treatment, rewards, drop, keep, sep, decimal, encoding, dates,
+    categorical
         As for :func:`mipforest.data.load`.
     seed
         Seed of generated data, and of the split.
@@ -77,6 +78,7 @@ class DataSource:
     rewards: tuple[str, ...] = ()
     scores: Scores | None = None
     better: str = "lower"
+    categorical: tuple[str, ...] = ()
 
     def load(self, fill_from: Collection[str] | None = None) -> LoadedData:
         """Load the data, merge classes, and put test samples apart.
@@ -108,6 +110,7 @@ class DataSource:
             drop=self.drop,
             keep=self.keep,
             fill_from=fill_from,
+            categorical=self.categorical,
             sep=self.sep,
             decimal=self.decimal,
             encoding=self.encoding,
@@ -147,7 +150,7 @@ class DataSource:
             "positive": list(self.positive),
             "test": self.test and _absolute(self.test),
         }
-        for name in ("weight", "treatment", "drop", "keep", "dates", "rewards", "scores"):
+        for name in ("weight", "treatment", "drop", "keep", "dates", "rewards", "scores", "categorical"):
             if not entries[name]:
                 del entries[name]  # files of data without them are what older versions write and read
         if self.scores is None:
@@ -164,9 +167,8 @@ class DataSource:
             raise TypeError(f"a data source is an object, not {type(entries).__name__}")
         known = {field.name for field in fields(cls)}
         given = {name: value for name, value in entries.items() if name in known}
-        source = cls(
-            **given | {name: tuple(given.get(name, ())) for name in ("positive", "drop", "keep", "rewards")}
-        )
+        lists = ("positive", "drop", "keep", "rewards", "categorical")
+        source = cls(**given | {name: tuple(given.get(name, ())) for name in lists})
         source._check_types()
         return source
 
@@ -174,7 +176,7 @@ class DataSource:
         """Refuse what a file may hold by mistake or malice."""
         optional = (self.target, self.task, self.test, self.weight, self.treatment)
         texts = (self.data, *(text or "" for text in optional), *self.positive, *self.drop, *self.keep)
-        texts = (*texts, self.sep or "", self.decimal, self.encoding, *self.rewards)
+        texts = (*texts, *self.categorical, self.sep or "", self.decimal, self.encoding, *self.rewards)
         if not all(isinstance(text, str) for text in (*texts, self.missing, self.scaling)):
             raise TypeError("one of its texts is none")
         if any("\0" in text for text in texts):

@@ -45,6 +45,7 @@ from mipforest.solvers.solution import Solution, Status
 from mipforest.trees import (
     NodeStatistics,
     Predictor,
+    RandomizedTree,
     Tree,
     TreeFileError,
     from_dict,
@@ -337,6 +338,23 @@ class Saved(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON takes it."""
 
+    @property
+    def needed(self) -> tuple[int, ...] | None:
+        """Numbers of the features that predictions read; ``None`` for all."""
+        # A randomised tree sends every sample to all leaves; one of curves reads columns that its weights do not name.
+        return None if isinstance(self.fitted, RandomizedTree) else self.fitted.features_used().overall
+
+    def encode(self, frame: Any, *, unseen: Unseen = "error") -> FloatArray:
+        """Turn a table into (n, p) features in original units; columns that predictions do not read may be absent.
+
+        Parameters and errors are those of :meth:`predict`.
+        """
+        return self.encoding.encode(frame, unseen=unseen, needed=self.needed)
+
+    def missing_notes(self, frame: Any) -> list[str]:
+        """Return, for each of n rows, which values that predictions read are missing; ``""`` where none is."""
+        return self.encoding.missing_notes(frame, self.needed)
+
     def predict(self, frame: Any, *, unseen: Unseen = "error") -> IntArray | FloatArray:
         """Predict (n,) class numbers or values for the rows of a table.
 
@@ -352,7 +370,7 @@ class Saved(ABC):
         DataError
             If a column is absent, or a value is missing or unknown.
         """
-        return self.fitted.predict(self.encoding.encode(frame, unseen=unseen))
+        return self.fitted.predict(self.encode(frame, unseen=unseen))
 
     def predict_proba(self, frame: Any, *, unseen: Unseen = "error") -> FloatArray:
         """Predict (n, K) probabilities of the classes for the rows of a table.
@@ -364,11 +382,11 @@ class Saved(ABC):
         ValueError
             If there are none.
         """
-        return self.fitted.predict_proba(self.encoding.encode(frame, unseen=unseen))
+        return self.fitted.predict_proba(self.encode(frame, unseen=unseen))
 
     def predict_outcomes(self, frame: Any, *, unseen: Unseen = "error") -> FloatArray:
         """Estimate (n, m) outcomes under each treatment; as for :meth:`predict`, and a ValueError of other trees."""
-        return self.fitted.predict_outcomes(self.encoding.encode(frame, unseen=unseen))
+        return self.fitted.predict_outcomes(self.encode(frame, unseen=unseen))
 
     def classes_of(self, column: Any, name: str) -> IntArray:
         """Read (n,) class or treatment numbers that a column of that name states; a DataError for an unknown label."""
@@ -448,7 +466,7 @@ class SavedTree(Saved):
         ValueError
             If the tree is a regression tree, or has no classes of its training samples.
         """
-        X = self.encoding.encode(frame, unseen=unseen)
+        X = self.encode(frame, unseen=unseen)
         if self.tree.gives_probabilities:
             return self.tree.predict_proba(X)
         shares: FloatArray = leaf_shares(self.tree, self.statistics)

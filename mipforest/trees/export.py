@@ -13,9 +13,11 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
 from mipforest.errors import MipforestError
+from mipforest.meanings import LevelSet, Meaning, MissingEnd, meaning_of, to_json
 from mipforest.trees.node_statistics import NodeStatistics
 from mipforest.trees.randomized import Curve, FunctionalTree, RandomizedTree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
+from mipforest.trees.sides import exact_cuts
 from mipforest.trees.text import describe_split, leaf_text, samples_text
 from mipforest.trees.tree import Tree
 
@@ -33,7 +35,8 @@ def to_dict(tree: Tree) -> dict[str, Any]:
     Keys: ``format``, ``version``, ``depth``, ``features``, ``classes``, ``offset`` and ``scale`` (lists of p
     numbers, or null), ``w`` (one list of p weights per branch node), ``b``, ``leaf_value`` (class numbers, or
     real values where ``classes`` is empty), ``leaf_w`` (one list of p coefficients per linear leaf, or null),
-    ``logistic`` (true or false), and ``levels`` where there are any (per feature null, or a column's name and a value).
+    ``logistic`` (true or false), and ``levels`` where there are any (per feature null, a column's name and a level, or
+    an object: see :func:`mipforest.meanings.to_json`).
     A randomised tree also has ``gamma`` and ``leaf_proba`` (one list of K probabilities per leaf, or null), one of
     curves also ``curves``, ``intervals``, ``heights`` and ``leaf_heights`` (see
     :class:`~mipforest.trees.randomized.FunctionalTree`), a prescriptive one ``outcomes`` (per leaf m numbers) and
@@ -62,7 +65,7 @@ def to_dict(tree: Tree) -> dict[str, Any]:
         "leaf_value": tree.leaf_value.tolist(),
         "leaf_w": None if tree.leaf_w is None else tree.leaf_w.tolist(),
         "logistic": tree.logistic,
-        **({"levels": [level and list(level) for level in tree.levels]} if tree.levels else {}),
+        **({"levels": [to_json(meaning) for meaning in tree.levels]} if tree.levels else {}),
         **randomized,
         **estimates,
     }
@@ -122,15 +125,13 @@ def from_dict(content: Mapping[str, Any]) -> Tree:
         raise TreeFileError(f"the parts of the tree do not fit together: {error}") from error
 
 
-def _levels(given: Any) -> tuple[tuple[str, str] | None, ...]:
+def _levels(given: Any) -> tuple[Meaning, ...]:
     if not isinstance(given, list):
         raise TreeFileError(f"'levels' must be a list, got {type(given).__name__}")
-    for pair in given:
-        if pair is not None and not (
-            isinstance(pair, list) and len(pair) == 2 and all(isinstance(name, str) for name in pair)
-        ):
-            raise TreeFileError(f"'levels' must hold null or two texts per feature, got {pair!r:.60}")
-    return tuple(None if pair is None else (pair[0], pair[1]) for pair in given)
+    try:
+        return tuple(map(meaning_of, given))
+    except ValueError as error:
+        raise TreeFileError(f"'levels': {error}") from error
 
 
 def save(tree: Tree, path: str | PathLike[str]) -> None:
@@ -280,10 +281,11 @@ def to_dot(
 
 
 def to_python(tree: Tree) -> str:
-    """Write a tree as a Python function without dependencies, ``predict(x)`` of a mapping from features to numbers.
+    """Write a tree as a Python function without dependencies, ``predict(x)`` of a mapping from features to values.
 
     The function takes features in original units and scales them as the tree does. Scores of several features are
-    summed from left to right, so that a sample within a rounding error of a split may go to its other side.
+    summed from left to right, so that a sample within a rounding error of a split may go to its other side. A split
+    on a set of levels, or on a column whose missing values it sends to a side, reads the column itself.
 
     Raises
     ------
@@ -296,13 +298,25 @@ def to_python(tree: Tree) -> str:
         )
     of_class = "the name of the treatment" if tree.prescribes else "the name of its class"
     returns = of_class if tree.is_classifier else "its value"
+    read = _columns_read(tree)
     lines = [f'"""A decision tree of depth {reachable_tree(tree).depth}, written by mipforest."""', "", ""]
+    if read:
+        lines += ["def missing(value):", "    return value is None or value != value", "", ""]
     lines += ["def predict(x):", f'    """Return {returns}; x maps the names of features to numbers."""']
-    coded = zip(tree.feature_names, tree.levels, strict=False)
-    for name, (column, level) in [(name, level) for name, level in coded if level is not None][:1]:
+    used = tree.features_used().overall if tree.levels else ()
+    coded = [
+        (tree.feature_names[j], meaning)
+        for j in used
+        if isinstance(meaning := tree.levels[j], LevelSet) and meaning.column not in read
+    ]
+    for name, meaning in coded[:1]:
+        says = str(meaning.condition(holds=True))
+        lines.append(f"    # Levels of text are features: x[{name!a}] is 1 where {says!a}, else 0.")
+    if read:
         lines.append(
-            f"    # Levels of text are features: x[{name!a}] is 1 where {column!a} is {level!a}, else 0."
+            "    # Of these columns x has the values themselves, texts of levels, None or NaN where missing:"
         )
+        lines.append(f"    # {', '.join(map(ascii, read))}.")
 
     def linear(weights: FloatArray, constant: float, indent: str) -> str:
         terms = [_term(tree, j, weights[j]) for j in np.flatnonzero(weights).tolist()]
@@ -318,8 +332,11 @@ def to_python(tree: Tree) -> str:
         if node.children:
             split = str(describe_split(tree, t, max_terms=1))
             comment = " ".join(split.split()) if np.count_nonzero(tree.w[t]) == 1 else ""
-            lines.append(f"{indent}score = {linear(tree.w[t], tree.b[t], indent)}")
-            lines.append(f"{indent}if score >= 0:  # n{t}{comment and f': {comment!a}'}")
+            condition = _condition_on_column(tree, t, read)
+            if condition is None:
+                lines.append(f"{indent}score = {linear(tree.w[t], tree.b[t], indent)}")
+                condition = "score >= 0"
+            lines.append(f"{indent}if {condition}:  # n{t}{comment and f': {comment!a}'}")
             write(node.children[1], indent + "    ")
             write(node.children[0], indent)
         elif tree.is_classifier:
@@ -330,6 +347,49 @@ def to_python(tree: Tree) -> str:
 
     write(reachable_tree(tree), "    ")
     return "\n".join([*lines, ""])
+
+
+def _columns_read(tree: Tree) -> list[str]:
+    """Return the columns that are read in place of their features: they have a feature for each of many sets."""
+    used = [tree.levels[j] for j in np.flatnonzero((tree.w != 0).any(axis=0)).tolist()] if tree.levels else []
+
+    def many(meaning: Meaning) -> bool:
+        if isinstance(meaning, LevelSet):
+            return len(meaning.levels) != 1 or meaning.missing is not None
+        return isinstance(meaning, MissingEnd)
+
+    return sorted({meaning.column for meaning in used if meaning is not None and many(meaning)})
+
+
+def _condition_on_column(tree: Tree, t: int, read: list[str]) -> str | None:
+    """Write the condition for going right of a split on one of the columns that are read; else ``None``."""
+    used = np.flatnonzero(tree.w[t])
+    meaning = tree.levels[used[0]] if len(used) == 1 and tree.levels else None
+    if meaning is None or meaning.column not in read:
+        return None
+    j = used[:1]
+    offset = np.zeros(1) if tree.offset is None else tree.offset[j]
+    scale = np.ones(1) if tree.scale is None else tree.scale[j]
+    weight = tree.w[t, j]
+    cut, upwards = float(exact_cuts(weight, tree.b[[t]], offset, scale)[0]), bool(weight[0] > 0)
+    value = f"x[{meaning.column!a}]"
+    if isinstance(meaning, MissingEnd):
+        if meaning.tells_missing(">=", cut):
+            return f"{'not ' if meaning.low == upwards else ''}missing({value})"
+        compared = f"{value} {'>=' if upwards else '<'} {cut!r}"
+        return (
+            f"missing({value}) or {compared}"
+            if meaning.low != upwards
+            else f"not missing({value}) and {compared}"
+        )
+    if not meaning.levels:
+        return f"{'' if upwards else 'not '}missing({value})"
+    several = len(meaning.levels) > 1
+    levels = f"({', '.join(map(ascii, meaning.levels))})" if several else ascii(meaning.levels[0])
+    has = f"{value} {'in' if several else '=='} {levels}"
+    if meaning.missing:
+        has = f"missing({value}) or {has}"
+    return has if upwards else f"not ({has})"
 
 
 def _term(tree: Tree, j: int, weight: float) -> str:

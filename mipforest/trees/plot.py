@@ -14,6 +14,7 @@ from functools import cached_property
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -28,6 +29,7 @@ from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.atomic import atomic_write
+from mipforest.meanings import LevelSet
 from mipforest.trees.node_statistics import NodeStatistics, node_statistics
 from mipforest.trees.randomized import RandomizedTree
 from mipforest.trees.reachable import ReachableNode, reachable_tree, shown_tree
@@ -370,12 +372,17 @@ def _split_lines(tree: Tree, t: int, max_terms: int, statistics: NodeStatistics 
     known = statistics is not None and statistics.influence is not None and statistics.influence[t].any()
     influence = statistics.influence[t] if known and statistics and statistics.influence is not None else None
     split = describe_split(tree, t, digits=4 if n_terms == 1 else 3, max_terms=max_terms, influence=influence)
-    if split.relation.startswith("is"):
-        return [Line(shorten(str(split), 40))]
+    plain = split.without_note
+    note = [Line("missing goes left", 8.0, colour=FAINT)] if plain != split else []
+    if not split.compares:
+        return [
+            *(Line(shorten(part, 40)) for part in wrap(str(plain), 40, max_lines=3, placeholder=" …")),
+            *note,
+        ]
     relation = {">=": "≥", "<=": "≤"}[split.relation]
-    threshold = split.threshold.replace("-", "−")
+    threshold = plain.threshold.replace("-", "−")
     if n_terms == 1:
-        return [Line(f"{shorten(split.terms[0])} {relation} {threshold}")]
+        return [Line(f"{shorten(split.terms[0])} {relation} {threshold}"), *note]
     return [*_terms(split.terms, split.n_hidden), Line(f"{relation} {threshold}")]
 
 
@@ -711,7 +718,7 @@ def features_shown(tree: RandomizedTree, panels: list[FloatArray], most: int) ->
     """Return the features that move most over all panels, in order; of derivatives none that is 0 or 1."""
     sizes = sum(np.abs(panel).mean(axis=0) for panel in panels)
     if not tree.is_classifier:
-        one_hot = [level is not None for level in tree.levels] or False
+        one_hot = [isinstance(level, LevelSet) for level in tree.levels] or False
         sizes = np.where(one_hot, 0.0, sizes)
     ranked = np.argsort(-np.asarray(sizes), kind="stable")[:most]
     return np.sort(ranked[np.asarray(sizes)[ranked] > 0])

@@ -7,7 +7,8 @@ from math import floor, log10
 
 import numpy as np
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.meanings import MISSING_LEFT, Condition, LevelSet, MissingEnd
 from mipforest.trees.node_statistics import NodeStatistics
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 from mipforest.trees.tree import Tree
@@ -127,12 +128,21 @@ def explanations(tree: Tree, X: FloatArray, *, max_terms: int = 6) -> list[str]:
         conditions = []
         for t, below in zip(above, [*above[1:], leaf], strict=True):
             if t in splits:
-                says = splits[t] if below == tree.topology.right(t) else splits[t].negated()
+                says = splits[t].without_note if below == tree.topology.right(t) else splits[t].negated()
                 used = np.flatnonzero(tree.w[t])
-                numeric = len(used) == 1 and not says.relation.startswith("is")
-                conditions.append(f"{says} ({format_number(float(x[used[0]]))})" if numeric else str(says))
+                value = _value_text(tree, used, float(x[used[0]])) if says.compares else ""
+                conditions.append(f"{says} ({value})" if value else str(says))
         found.append(f"{', '.join(conditions)}: {leaves[leaf]}" if conditions else leaves[leaf])
     return found
+
+
+def _value_text(tree: Tree, used: IntArray, value: float) -> str:
+    """Return the value of the only feature of a split as a path shows it; empty where there are several features."""
+    if len(used) > 1:
+        return ""
+    meaning = tree.levels[used[0]] if tree.levels else None
+    missing = isinstance(meaning, MissingEnd) and meaning.is_missing(value)
+    return "missing" if missing else format_number(value)
 
 
 def _write(
@@ -182,7 +192,7 @@ def samples_text(tree: Tree, node: int, counts: NodeStatistics | None) -> str:
     return f"  [{samples}]"
 
 
-_OPPOSITE = {">=": "<", "<=": ">", "is": "is not", "is not": "is", "<": ">=", ">": "<="}
+_OPPOSITE = {">=": "<", "<=": ">", "<": ">=", ">": "<="}
 
 
 @dataclass(frozen=True)
@@ -197,24 +207,41 @@ class SplitText:
     n_hidden
         Number of further terms that are left out.
     relation
-        ``">="`` or ``"<="``, negated ``"<"`` or ``">"``; ``"is"`` or ``"is not"`` of a feature that tells one value of
-        a column.
+        ``">="`` or ``"<="``, negated ``"<"`` or ``">"``; ``"is"``, ``"is not"``, ``"in"`` or ``"not in"`` of a feature
+        that tells levels of a column, or missing values.
     threshold
-        Right-hand side: a number, or that value.
+        Right-hand side: a number, or these levels, and whether missing values are among them.
+    otherwise
+        The condition under which a sample goes left, where it is not the opposite comparison.
     """
 
     terms: tuple[str, ...]
     n_hidden: int
     relation: str
     threshold: str
+    otherwise: Condition | None = None
+
+    @property
+    def compares(self) -> bool:
+        """Whether numbers are compared."""
+        return self.relation[0] in "<>"
 
     def __str__(self) -> str:
         more = [f"+ {self.n_hidden} more"] if self.n_hidden else []
         return " ".join([*self.terms, *more, self.relation, self.threshold])
 
+    @property
+    def without_note(self) -> SplitText:
+        """The same for a sample that goes right: where others that lack the value go is of no interest."""
+        return replace(self, threshold=self.threshold.removesuffix(MISSING_LEFT))
+
     def negated(self) -> SplitText:
         """Return the condition under which a sample goes left."""
-        return replace(self, relation=_OPPOSITE[self.relation])
+        if self.otherwise is None:
+            return replace(self, relation=_OPPOSITE[self.relation])
+        column, relation, threshold = self.otherwise
+        there = Condition(self.terms[0], self.relation, self.threshold)
+        return SplitText((column,), 0, relation, threshold, there)
 
 
 def describe_split(
@@ -222,10 +249,11 @@ def describe_split(
 ) -> SplitText:
     """Describe the split of branch node t in original units.
 
-    A univariate split is divided by its weight (``age >= 52.5``, or ``<=`` where the weight is negative). A
-    univariate split of a feature that tells one value of a column asks for it (``city is Roma``). An oblique one keeps
-    its scale: left minus right side is the score. Its terms are ordered by the size of
-    their weight over scaled features, so the feature that moves the score most over its range comes first.
+    A univariate split is divided by its weight (``age >= 52.5``, or ``<=`` where the weight is negative). One of a
+    feature that tells levels of a column asks for them (``city is Roma``, ``colour in {red, blue}``). Where the split
+    decides where missing values go, it says so (``age >= 52.5 or missing``). An oblique one keeps its scale: left minus
+    right side is the score. Its terms are ordered by the size of their weight over scaled features, so the feature that
+    moves the score most over its range comes first.
 
     Parameters
     ----------
@@ -247,15 +275,27 @@ def describe_split(
     if len(order) == 1:
         j = int(order[0])
         upwards, threshold = bool(tree.w[t, j] > 0), float(-intercepts[t] / weights[t, j])
-        level = tree.levels[j] if tree.levels else None
-        if level is not None and (0 < threshold <= 1 if upwards else 0 <= threshold < 1):
-            return SplitText(level[:1], 0, "is" if upwards else "is not", level[1])
-        return SplitText((names[j],), 0, ">=" if upwards else "<=", format_number(threshold, digits))
+        meaning, relation = tree.levels[j] if tree.levels else None, ">=" if upwards else "<="
+        text = format_number(threshold, digits)
+        if isinstance(meaning, LevelSet) and (0 < threshold <= 1 if upwards else 0 <= threshold < 1):
+            return _split_text(
+                meaning.condition(holds=upwards, note=True), meaning.condition(holds=not upwards)
+            )
+        if isinstance(meaning, MissingEnd):
+            return _split_text(
+                meaning.condition(relation, threshold, text, note=True),
+                meaning.condition(_OPPOSITE[relation], threshold, text),
+            )
+        return SplitText((names[j],), 0, relation, text)
     shown = order[:max_terms]
     terms = tuple(
         signed_term(weights[t, j], names[j], digits, first=position == 0) for position, j in enumerate(shown)
     )
     return SplitText(terms, len(order) - len(shown), ">=", format_number(-intercepts[t], digits))
+
+
+def _split_text(right: Condition, left: Condition) -> SplitText:
+    return SplitText((right.column,), 0, right.relation, right.value, left)
 
 
 def format_number(value: float, digits: int = 4) -> str:

@@ -14,6 +14,7 @@ from scipy.special import expit
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import close_names, suggestion
+from mipforest.meanings import Meaning, meaning_of
 from mipforest.trees.sides import class_probabilities
 from mipforest.trees.topology import Topology
 
@@ -62,7 +63,7 @@ class Predictor(ABC):
     is_tree: ClassVar[bool] = False
     features: tuple[str, ...]
     classes: tuple[str, ...]
-    levels: tuple[tuple[str, str] | None, ...]
+    levels: tuple[Meaning, ...]
     logistic: bool
 
     @property
@@ -102,8 +103,8 @@ class Predictor(ABC):
     def with_scaling(self, offset: npt.ArrayLike, scale: npt.ArrayLike) -> Self:
         """Return the same over features scaled by ``(X - offset) / scale``, (p,) each."""
 
-    def with_levels(self, levels: tuple[tuple[str, str] | None, ...]) -> Self:
-        """Return the same with the names of the values of features that stand for one value of a column."""
+    def with_levels(self, levels: tuple[Meaning, ...]) -> Self:
+        """Return the same with what its features say of columns."""
         return cast(Self, replace(cast(Any, self), levels=levels))
 
     @abstractmethod
@@ -174,8 +175,9 @@ class Tree(Predictor):
     offset, scale
         (p,) scaling of the features, ``scale > 0``, or both ``None`` for none.
     levels
-        Of each of the p features that is 1 for one value of a column, else 0, the names of both; ``None`` for others.
-        Texts say ``city is Roma``. ``()`` where there are no such features.
+        Of each of the p features what it says of a column (:class:`~mipforest.meanings.LevelSet`,
+        :class:`~mipforest.meanings.MissingEnd`, or the names of a column and a level); ``None`` for a column of
+        numbers. Texts say ``city is Roma``. ``()`` where all are columns of numbers.
     outcomes
         (|L|, m) outcome that a prescriptive tree estimates in each leaf under each treatment; ``classes`` then names
         the m treatments, and ``leaf_value`` is the one that a leaf prescribes. ``None`` for other trees.
@@ -209,7 +211,7 @@ class Tree(Predictor):
     scale: FloatArray | None = None
     leaf_w: FloatArray | None = None
     logistic: bool = False
-    levels: tuple[tuple[str, str] | None, ...] = ()
+    levels: tuple[Meaning, ...] = ()
     outcomes: FloatArray | None = None
     outcome_w: FloatArray | None = None
 
@@ -226,6 +228,7 @@ class Tree(Predictor):
         object.__setattr__(self, "depth", topology.depth)
         object.__setattr__(self, "classes", tuple(map(str, self.classes)))
         object.__setattr__(self, "features", tuple(map(str, self.features)))
+        object.__setattr__(self, "levels", tuple(map(meaning_of, self.levels)))
         check_names(self.features, self.classes, self.levels, self.w)
         if self.offset is not None or self.scale is not None:
             for name, value in checked_scaling(self.offset, self.scale, self.feature_names).items():
@@ -694,7 +697,7 @@ def check_logistic(classes: tuple[str, ...], leaf_value: IntArray | FloatArray) 
 def check_names(
     features: tuple[str, ...],
     classes: tuple[str, ...],
-    levels: tuple[tuple[str, str] | None, ...],
+    levels: tuple[Meaning, ...],
     w: FloatArray,
 ) -> None:
     """Refuse names that repeat, and names or levels that are not one for each column of the weights (ValueError)."""

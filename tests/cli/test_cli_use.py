@@ -216,7 +216,7 @@ def test_a_tree_is_written_for_graphviz_and_as_code(mipforest, finished_run, peo
     assert (tmp_path / "tree.dot").read_text().startswith("digraph tree {")
     found: dict[str, Any] = {}
     code = (tmp_path / "tree.py").read_text()
-    assert "x['colour=blue'] is 1 where 'colour' is 'blue', else 0" in code
+    assert "x['colour=blue'] is 1 where 'colour is blue', else 0" in code
     exec(code, found)
     frame = Encoding.from_dict(json.loads((finished_run / "tree.json").read_text())["encoding"])
     X = frame.encode(people)

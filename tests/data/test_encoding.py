@@ -11,6 +11,7 @@ from sklearn.preprocessing import OneHotEncoder
 from mipforest.data import DataError, Dataset, Encoding
 from mipforest.data.encoding import Column
 from mipforest.estimators import ORTRegressor
+from mipforest.meanings import LevelSet
 from mipforest.trees import Tree
 
 finite = st.floats(-1e9, 1e9, allow_subnormal=False)
@@ -242,7 +243,7 @@ def test_a_column_of_two_levels_is_one_feature():
     data = Dataset.from_frame(frame, "y")
     assert data.features.labels == ("sex=male", "ill=True")
     np.testing.assert_array_equal(data.X_raw, [[1, 1], [0, 0], [1, 0]])
-    assert data.encoding.levels == (("sex", "male"), ("ill", "True"))
+    assert data.encoding.levels == (LevelSet("sex", ("male",), "female"), LevelSet("ill", ("True",), "False"))
     again = Encoding.from_dict(json.loads(json.dumps(data.encoding.to_dict())))
     np.testing.assert_array_equal(again.encode(frame), data.X_raw)
     # Encodings of older versions have a feature for each level.
@@ -331,3 +332,59 @@ def test_missing_values_are_filled_in_as_training_samples_are():
         Dataset.from_frame(frame.assign(size=nan), "y", missing="impute")
     unlabelled = Dataset.from_frame(frame.assign(y=[0, 1, None, 0]), "y", missing="impute")
     assert unlabelled.n == 3
+
+
+# -- sets of levels, and missing values on either side
+
+
+def test_every_way_to_part_levels_is_a_feature_once():
+    for levels in range(3, 8):
+        column = Column("c", tuple("abcdefg"[:levels]), sets=True)
+        told = column.table[:levels]
+        assert told.shape == (levels, 2 ** (levels - 1) - 1)
+        sides = {frozenset({tuple(column), tuple(1 - column)}) for column in told.T}
+        assert len(sides) == told.shape[1]
+        assert (2 * told.astype(int).sum(axis=0) <= levels).all()
+        # With missing values as one more level.
+        told = Column("c", tuple("abcdefg"[:levels]), sets=True, branch=True).table[: levels + 1]
+        sides = {frozenset({tuple(column), tuple(1 - column)}) for column in told.T}
+        assert len(sides) == told.shape[1] == 2**levels - 1
+
+
+def test_a_column_with_missing_values_is_there_twice():
+    frame = pd.DataFrame({"age": [20.0, None, 40.0, 30.0], "sex": ["f", "m", None, "f"], "y": [0, 1, 0, 1]})
+    data = Dataset.from_frame(frame, "y", missing="branch")
+    assert data.features.labels == (
+        "age (missing low)", "age (missing high)", "sex=f", "sex=m", "sex is missing",
+    )  # fmt: skip
+    expected = [[20, 20, 1, 0, 0], [10, 50, 0, 1, 0], [40, 40, 0, 0, 1], [30, 30, 1, 0, 0]]
+    np.testing.assert_array_equal(data.X_raw, expected)
+    # Values beyond those of training are known ones, and stay on their side of the missing ones.
+    new = pd.DataFrame({"age": [-90.0, 900.0, None], "sex": ["m", "m", None]})
+    encoded = data.encoding.encode(new)
+    np.testing.assert_array_equal(encoded[:, :2], [[20, -90], [900, 40], [10, 50]])
+    assert data.encoding.missing_notes(new) == ["", "", "age missing; sex missing"]
+
+
+def test_sets_and_sides_survive_a_file_and_damage_is_refused():
+    frame = pd.DataFrame({"age": [1.0, None, 3.0] * 4, "city": list("abcd") * 3, "y": [0, 1] * 6})
+    encoding = Dataset.from_frame(frame, "y", missing="branch", categorical="all").encoding
+    saved = json.loads(json.dumps(encoding.to_dict()))
+    again = Encoding.from_dict(saved)
+    assert again.columns == encoding.columns
+    np.testing.assert_array_equal(again.encode(frame), encoding.encode(frame))
+    for damage in ({"ends": [3.0, 1.0, 3.0, 4.0]}, {"ends": None}, {"ends": [0.0, 1.0, "x", 4.0]}):
+        columns = [saved["columns"][0] | damage, saved["columns"][1]]
+        with pytest.raises(DataError, match=r"not a saved encoding.*ends"):
+            Encoding.from_dict(saved | {"columns": columns})
+    columns = [saved["columns"][0], saved["columns"][1] | {"levels": [str(k) for k in range(30)]}]
+    with pytest.raises(DataError, match="no sets of levels"):
+        Encoding.from_dict(saved | {"columns": columns})
+
+
+def test_columns_that_are_not_read_may_be_absent():
+    frame = pd.DataFrame({"age": [1.0, 2.0], "city": ["a", "b"], "y": [0, 1]})
+    encoding = Dataset.from_frame(frame, "y").encoding
+    np.testing.assert_array_equal(encoding.encode(frame[["city"]], needed=[1]), [[0, 0], [0, 1]])
+    with pytest.raises(DataError, match=r"lacks 1 feature column\(s\): age"):
+        encoding.encode(frame[["city"]], needed=[0])

@@ -163,3 +163,24 @@ def test_a_missing_level_counts_as_the_most_frequent_one(people):
 def test_other_treatments_are_refused(people, wrong):
     with pytest.raises(ValueError, match="choose 'error' or"):
         OCTClassifier(**wrong).fit(features(people), people["answer"])
+
+
+def test_missing_values_go_to_a_side_and_sets_of_levels_are_split(people):
+    table = features(people)
+    table.loc[::5, "age"] = np.nan
+    fitted = OCTClassifier(depth=2, missing="branch", categorical="all").fit(table, people["answer"])
+    assert fitted.score(table, people["answer"]) > 0.9
+    assert fitted.n_features_in_ == table.shape[1] == len(fitted.feature_importances_)
+    lacking = fitted.predict(table.assign(age=np.nan))
+    assert len(lacking) == len(table)
+    with pytest.raises(ValueError, match="missing values in 1 column"):
+        fitted.predict(table.assign(colour=None))
+    # Arrays have no column of text; NaN goes to a side all the same, and whole numbers may be levels.
+    X = table[["age"]].to_numpy()
+    array = OCTClassifier(depth=1, missing="branch").fit(X, people["answer"])
+    assert array.predict(X).tolist() == array.predict(X.tolist()).tolist()
+    wards = OCTClassifier(depth=1, categorical=["x0"]).fit(np.arange(24)[:, None] % 4, [0, 1, 1, 0] * 6)
+    assert wards.to_text().startswith("n0: x0 in {1, 2}")
+    assert "categorical" in OCTClassifier.__doc__
+    with pytest.raises(ValueError, match="no feature column is called 'color'"):
+        OCTClassifier(categorical=["color"]).fit(table.drop(columns="age"), people["answer"])

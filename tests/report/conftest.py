@@ -76,6 +76,22 @@ def values_run(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def parts_run(tmp_path_factory):
+    """Splits on sets of levels, which also send missing values to a side."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(0, 9, 80).astype(float),
+            "city": rng.choice(["Roma", "Bari", "Lecce", "Pisa", SCRIPT], 80),
+            "smoker": rng.choice(["no", "yes"], 80),
+        }
+    ).mask(rng.random((80, 3)) < 0.25)
+    frame[TARGET] = np.array(CLASSES[:2])[rng.integers(2, size=80)]
+    options = ("--model", "oct", "--depth", "3", "--categorical", "all", "--missing", "branch")
+    return _solve(tmp_path_factory.mktemp("parts"), frame, *options)
+
+
+@pytest.fixture(scope="session")
 def levels_run(tmp_path_factory):
     """A tuning: columns of text and of numbers with gaps, which are filled in."""
     rng = np.random.default_rng(2)
@@ -170,6 +186,7 @@ KINDS = [
     "infeasible",
     "deep",
     "levels",
+    "parts",
     "chances",
     "means",
     "card",

@@ -232,7 +232,7 @@ def tried(browser, frame):
     return browser.evaluate(f"{_TRY}({json.dumps(rows)})")
 
 
-@pytest.mark.parametrize("kind", ["levels", "logistic", "values"])
+@pytest.mark.parametrize("kind", ["levels", "parts", "logistic", "values"])
 def test_a_sample_that_is_typed_goes_where_the_tree_sends_it(opened, request, kind):
     run = request.getfixturevalue(f"{kind}_run")
     saved = read_run(run).saved

@@ -1,3 +1,4 @@
+import json
 import re
 from dataclasses import replace
 
@@ -7,7 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tree_strategies import random_tree, trees
 
-from mipforest.trees import Tree, explanations, node_statistics, to_dot, to_text
+from mipforest.meanings import LevelSet, MissingEnd
+from mipforest.trees import (
+    Tree,
+    TreeFileError,
+    explanations,
+    from_dict,
+    node_statistics,
+    to_dict,
+    to_dot,
+    to_text,
+)
 from mipforest.trees.reachable import reachable_tree, shown_tree
 from mipforest.trees.text import describe_split, format_number, leaf_text, path_to_text
 
@@ -243,3 +254,59 @@ def test_the_path_of_a_sample_leaves_out_nodes_without_a_split():
         "    no:  n5: low",
     ]
     assert path_to_text(tree, np.array([[1.0, 5.0]])).splitlines() == ["n0: age >= 2.5", "  no:  n4: high"]
+
+
+AGE = {"features": ("low", "high"), "levels": (MissingEnd("age", True, 20.0), MissingEnd("age", False, 80.0))}
+
+
+@pytest.mark.parametrize(
+    ("w", "b", "right", "left"),
+    [
+        ([1, 0], -40.0, "age >= 40 (missing goes left)", "age < 40 or missing"),
+        ([0, 1], -40.0, "age >= 40 or missing", "age < 40"),
+        ([-1, 0], 40.0, "age <= 40 or missing", "age > 40"),
+        ([0, -1], 40.0, "age <= 40 (missing goes left)", "age > 40 or missing"),
+        ([1, 0], -19.0, "age is not missing", "age is missing"),
+        ([0, 1], -81.0, "age is missing", "age is not missing"),
+        ([-1, 0], 19.0, "age is missing", "age is not missing"),
+        ([1, 0], -20.0, "age is not missing", "age is missing"),
+        ([-1, 0], 20.0, "age <= 20 or missing", "age > 20"),
+    ],
+)
+def test_a_split_says_where_missing_values_go(w, b, right, left):
+    tree = Tree(1, [w], [b], [0, 1], classes=YES_NO, **AGE)
+    split = describe_split(tree, 0)
+    assert (str(split), str(split.negated()), str(split.negated().negated())) == (right, left, right)
+    assert from_dict(json.loads(json.dumps(to_dict(tree)))).levels == tree.levels
+
+
+@pytest.mark.parametrize(
+    ("meaning", "right", "left"),
+    [
+        (LevelSet("city", ("Roma",), "Bari"), "city is Roma", "city is Bari"),
+        (LevelSet("city", ("a", "b")), "city in {a, b}", "city not in {a, b}"),
+        (LevelSet("city", ("a",), None, True), "city is a or missing", "city is not a"),
+        (LevelSet("city", ("a",), "b", False), "city is a (missing goes left)", "city is b or missing"),
+        (
+            LevelSet("city", ("a", "b"), None, False),
+            "city in {a, b} (missing goes left)",
+            "city not in {a, b} or missing",
+        ),
+        (LevelSet("city", (), None, True), "city is missing", "city is not missing"),
+    ],
+)
+def test_a_split_on_a_set_of_levels_names_them(meaning, right, left):
+    tree = Tree(1, [[1.0]], [-0.5], [0, 1], classes=YES_NO, features=("f",), levels=(meaning,))
+    assert (str(describe_split(tree, 0)), str(describe_split(tree, 0).negated())) == (right, left)
+    turned = describe_split(replace(tree, w=[[-1.0]], b=[0.5]), 0)
+    assert str(turned.negated()) == right.removesuffix(" (missing goes left)")
+    assert from_dict(json.loads(json.dumps(to_dict(tree)))).levels == (meaning,)
+
+
+@pytest.mark.parametrize(
+    "wrong", [7, ["a"], {"column": "a"}, {"column": "a", "levels": []}, {"column": "a", "known": "x"}]
+)
+def test_a_damaged_meaning_is_refused(wrong):
+    content = to_dict(Tree(1, [[1.0]], [-0.5], [0, 1], classes=YES_NO)) | {"levels": [wrong]}
+    with pytest.raises(TreeFileError, match="'levels'"):
+        from_dict(content)
