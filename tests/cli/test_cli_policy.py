@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from tolerance import less
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def test_rewards_of_a_file(mipforest, tables, tmp_path):
     assert "Mean reward" in done.out
     assert "Best single decision" in done.out
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert result["train_mean_reward"] > result["train_best_single_reward"]
+    assert less(result["train_best_single_reward"], result["train_mean_reward"])
     told = mipforest("predict", tmp_path / "run", tables[0], "--json").json
     ages = pd.read_csv(tables[0])["age"]
     assert told["predictions"] == ["drug" if age < 50 else "none" for age in ages]

@@ -170,6 +170,7 @@ def test_it_finds_the_optimum_of_breast_cancer():
     assert (np.diff(errors) >= -1e-9).all()
 
 
+@pytest.mark.slow
 def test_regression_and_costs_of_splits_are_minded():
     rng = np.random.default_rng(0)
     X = rng.random((60, 3))

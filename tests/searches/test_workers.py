@@ -98,8 +98,11 @@ def agrees_in_slices(seed):
             assert same(case.value(shared_out.chosen), shared_out.value)
 
 
-def test_the_exact_search_in_slices_finds_the_same_optimum(here):
-    hold_for_all(agrees_in_slices, range(60))
+@pytest.mark.parametrize(
+    ("first", "beyond"), [(0, 6), pytest.param(6, 60, marks=pytest.mark.slow, id="more")]
+)
+def test_the_exact_search_in_slices_finds_the_same_optimum(here, first, beyond):
+    hold_for_all(agrees_in_slices, range(first, beyond))
 
 
 def harder(n=80, p=3, K=3, seed=0):

@@ -148,7 +148,7 @@ LOSSES = pytest.mark.parametrize("loss", ["classes", "squared"])
 
 
 @LOSSES
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
 @pytest.mark.parametrize("depth", [2, 3, 4])
 def test_plain_loops_agree(loss, seed, depth, monkeypatch):
     problem = medium(seed, n=120 if depth < 4 else 50, K=2 + seed % 3, loss=loss)
@@ -160,7 +160,7 @@ def test_plain_loops_agree(loss, seed, depth, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("depth", [2, 3])
+@pytest.mark.parametrize("depth", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_ranks_that_are_gathered_change_nothing(seed, depth, monkeypatch):
     problem = medium(seed, n=80, K=2 + seed % 2)
     whole = exact_search(problem, depth)
@@ -214,6 +214,7 @@ def test_a_gap_ends_the_search_with_a_bound_within_it(loss):
     assert at_most(found.value - found.bound, 0.2 * found.value)
 
 
+@pytest.mark.slow  # each kind is compiled
 @pytest.mark.parametrize(
     ("changes", "kind"),
     [

@@ -91,7 +91,7 @@ def test_many_samples_are_searched_on_parts_first():
     assert less(found.tree.value, alone.value)
 
 
-@pytest.mark.parametrize("depth", [1, 4, 6])
+@pytest.mark.parametrize("depth", [1, 4, pytest.param(6, marks=pytest.mark.slow)])
 def test_any_depth(depth):
     data = drawn(1, n=60, p=3)
     problem = Margot(C=10).build(data, depth=depth, declare=depth < 6)
@@ -113,8 +113,18 @@ def test_penalties_by_level_and_weights_are_those_of_the_definition():
     assert found.verified
 
 
-@pytest.mark.parametrize("regulariser", ["l1", "l2"])
-@pytest.mark.parametrize("loss", ["hinge", "squared-hinge", "logistic"])
+@pytest.mark.parametrize(
+    ("loss", "regulariser"),
+    [
+        ("hinge", "l2"),
+        ("squared-hinge", "l2"),
+        ("logistic", "l1"),
+        *(
+            pytest.param(loss, regulariser, marks=pytest.mark.slow)
+            for loss, regulariser in (("hinge", "l1"), ("squared-hinge", "l1"), ("logistic", "l2"))
+        ),
+    ],
+)
 def test_loss_optimal(loss, regulariser):
     loss_optimal = mipforest.get_formulation("loss-optimal")
     problem = loss_optimal(loss=loss, tangents="V2", regulariser=regulariser, C=10).build(
@@ -128,7 +138,7 @@ def test_loss_optimal(loss, regulariser):
 
 def test_the_same_seed_gives_the_same_tree():
     problem = Margot(C=10).build(drawn(7, n=60, p=4), depth=3)
-    options = {"starts": 3, "kicks": 8}
+    options = {"starts": 3, "kicks": 3}
     trees = [
         problem.solve("local-search", seed=seed, threads=threads, solver_options=options).tree
         for seed, threads in ((1, 1), (1, 2), (1, 1))
