@@ -339,6 +339,43 @@ def max_false_negatives(problem: Problem | Part, most: int, *, positive: str | N
     problem.model.add(problem.free_name("max_false_negatives"), hit >= int(members.sum()) - most)
 
 
+def limit_label(
+    problem: Problem | Part, label: str, share: float, *, cost: Sequence[float] | FloatArray | None = None
+) -> None:
+    """Let at most a share of the training samples, or of their costs, be predicted a class or get a decision.
+
+    Parameters
+    ----------
+    problem
+        A built problem whose leaves have labels.
+    label
+        Name of the class, the treatment or the decision.
+    share
+        Largest share, from 0 to 1: of the sum of all costs.
+    cost
+        (n,) what the label costs for each sample, at least 0; its weight unless given, so that samples are counted.
+
+    Raises
+    ------
+    DataError
+        If the label is unknown, the share is none, or costs have another shape, are negative or all 0.
+    NotExpressed
+        If the model does not say which label a sample gets.
+    """
+    data, k = problem.data, _class(problem, label)
+    costs = np.asarray(data.weights if cost is None else cost, dtype=np.float64)
+    if costs.shape != (data.n,) or not np.isfinite(costs).all() or costs.min() < 0 or not costs.any():
+        raise DataError(
+            f"cost has shape {costs.shape}, and values from {costs.min(initial=0):g} to {costs.max(initial=0):g}; give "
+            f"one number of at least 0 for each of {data.n} samples, and one above 0"
+        )
+    if not 0 <= share <= 1:
+        raise DataError(f"share is {share:g}; give the largest share of the costs, from 0 to 1")
+    shares = costs / costs.sum()
+    row = shares @ _expressions(problem).predicted(k) <= share
+    problem.model.add(problem.free_name(f"at_most_{label}"), row)
+
+
 def _equal_shares(
     problem: Problem | Part, name: str, group: Any, among: BoolArray, tolerance: float, k: int
 ) -> None:
@@ -420,11 +457,11 @@ def _class(problem: Problem | Part, positive: str | None) -> int:
 
 def _true_class(problem: Problem | Part, positive: str | None) -> int:
     """Return the number of a class that samples truly have, which is no matter of treatments."""
-    if problem.formulation.task == "prescription":
+    if problem.formulation.task in ("prescription", "decision"):
         raise NotExpressed(
-            f"model {problem.formulation.name} prescribes treatments, and the constraint compares predictions with "
-            "true classes, which there are none of; demographic_parity, or a row on who is prescribed what, takes "
-            "treatments"
+            f"the leaves of model {problem.formulation.name} prescribe or decide, and the constraint compares "
+            "predictions with true classes, which there are none of; demographic_parity and limit_label take "
+            "treatments and decisions"
         )
     return _class(problem, positive)
 

@@ -7,7 +7,9 @@ from tolerance import at_most
 
 from formulations.oct import Oct
 from formulations.policy import Policy, regrets
+from mipforest.constraints import equal_opportunity, limit_label
 from mipforest.data import DataError, Dataset
+from mipforest.problem.expressions import NotExpressed
 from mipforest.searches.exact.search import exact_search
 from mipforest.searches.local import LocalProblem
 from mipforest.searches.local.search import local_search
@@ -160,3 +162,59 @@ def test_rewards_are_kept_by_what_selects_and_weighs_samples():
     other = Dataset.from_arrays(X, rewards=R + 1.0, classes=["a", "b", "c"], weights=[0.0] + [1.0] * 9)
     assert other.sha256 != data.sha256
     assert repr(data) == "Dataset('data': 9 samples, 2 features, 3 decisions)"
+
+
+def all_losses(data, depth):
+    """Return the mean loss and the decisions of every tree, by recursion over splits."""
+    X, R = data.X, data.rewards
+    loss = (R.max(axis=1, keepdims=True) - R) / data.n
+
+    def trees(rows, levels):
+        found = {(k,) * len(rows) for k in range(R.shape[1])}
+        if levels:
+            for j in range(X.shape[1]):
+                for cut in np.unique(X[rows, j])[1:]:
+                    right = X[rows, j] >= cut
+                    for low in trees(rows[~right], levels - 1):
+                        for high in trees(rows[right], levels - 1):
+                            decided = np.empty(len(rows), np.int64)
+                            decided[~right], decided[right] = low, high
+                            found.add(tuple(decided.tolist()))
+        return found
+
+    for decided in trees(np.arange(data.n), depth):
+        yield float(loss[np.arange(data.n), decided].sum()), np.array(decided)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_limit_on_a_decision_gives_the_best_tree_of_those_that_keep_it(seed):
+    rng = np.random.default_rng(seed)
+    X, R = (
+        rng.integers(0, 4, (8, 2)).astype(float),
+        rng.normal(size=(8, 2 + seed % 2)) + [1.0, 0.0, 0.0][: 2 + seed % 2],
+    )
+    data = Dataset.from_arrays(X, rewards=R, classes=["a", "b", "c"][: 2 + seed % 2])
+    cost = rng.integers(1, 5, 8).astype(float) if seed % 3 else None
+    shares = np.full(8, 1 / 8) if cost is None else cost / cost.sum()
+    share = float(rng.choice([0.0, 0.3, 0.5]))
+    expected = min(
+        loss for loss, decided in all_losses(data, 2) if shares[decided == 0].sum() <= share + 1e-9
+    )
+    problem = Policy().build(data, 2)
+    limit_label(problem, "a", share, cost=cost)
+    result = problem.solve(time_limit=60)
+    assert result.status == "optimal"
+    assert result.verified
+    assert result.objective == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+def test_limits_that_are_none_are_refused():
+    problem = Policy().build(Dataset.from_arrays(np.arange(4.0)[:, None], rewards=np.eye(4)[:, :2]), 1)
+    with pytest.raises(DataError, match="share is 2"):
+        limit_label(problem, "0", 2.0)
+    with pytest.raises(DataError, match=r"cost has shape \(3,\)"):
+        limit_label(problem, "0", 0.5, cost=[1, 2, 3])
+    with pytest.raises(DataError, match="no class '7'"):
+        limit_label(problem, "7", 0.5)
+    with pytest.raises(NotExpressed, match="prescribe or decide"):
+        equal_opportunity(problem, [0, 0, 1, 1], 0.1)
