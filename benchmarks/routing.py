@@ -74,7 +74,7 @@ TITLES = {
     "margot": ("MARGOT", "The MARGOT paper's splits and penalties"),
     "hfs": ("HFS-MARGOT", "The MARGOT paper's splits and parameters (its table 22)"),
     "sfs": ("SFS-MARGOT", "The MARGOT paper's splits and parameters (its table 22)"),
-    "olct": ("OLCT", "The splits of [OLCT's page](../olct.md), C = 1, tangents V0"),
+    "olct": ("OLCT", "The splits of [OLCT's benchmark](olct.md), C = 1, tangents V0"),
 }
 
 #: Samples and penalties of the picture of growth, and those that stay while the other changes.
@@ -360,7 +360,7 @@ def sparse_cases(folder: Path, model: str) -> list[Case]:
 
 
 def olct_cases(folder: Path) -> list[Case]:
-    """Return the sets of ``docs/olct.md``."""
+    """Return the sets of ``docs/benchmarks/olct.md``."""
     return [
         (part.name, Olct(C=1.0, tangents="V0", refinement=False), part.train) for part in olct.splits(folder)
     ]
