@@ -178,8 +178,8 @@ def start_row(name: str, result: Result) -> list[str]:
 
 PAGE = """# MIRET on the paper's data
 
-`python benchmarks/miret.py FOLDER --output docs/benchmarks/miret.md`, with HiGHS, at most {limit:.0f} s per solve. {measured}
-Times are seconds on the clock, with processor seconds in brackets. In the first table, figures are
+`python benchmarks/miret.py FOLDER --output docs/benchmarks/miret.md`, with HiGHS, at most {limit:.0f} s per solve.
+{measured} Times are seconds on the clock, with processor seconds in brackets. In the first table, figures are
 "ours / the paper's"; the paper solved with Gurobi 10 on a server
 (tables 5 to 8 of Di Teodoro, Monaci, Palagi 2024), each of the three data sets to proven optimality, as we do where no
 gap is given.

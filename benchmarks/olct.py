@@ -169,10 +169,11 @@ def page(folder: Path, limit: float) -> str:
 
 PAGE = """# OLCT, depth 2: starts, gaps and the refinement
 
-`python benchmarks/olct.py FOLDER --output docs/benchmarks/olct.md`: variant `valid`, C = 1, solved by `auto`, which takes
-the tree search `routing`, at most {limit:.0f} s per solve; 80% of the samples for training, stratified, seed 0; labels 1 to 4
-of cleveland merged. {measured} What the columns mean is on [the model's page](../models/olct.md#what-the-result-says); longer
-searches are on [the page of the search](routing_olct.md).
+`python benchmarks/olct.py FOLDER --output docs/benchmarks/olct.md`: variant `valid`, C = 1, solved by `auto`, which
+takes the tree search `routing`, at most {limit:.0f} s per solve; 80% of the samples for training, stratified, seed 0;
+labels 1 to 4 of cleveland merged. {measured}
+What the columns mean is on [the model's page](../models/olct.md#what-the-result-says); longer searches are on
+[the page of the search](routing_olct.md).
 
 ## Solving, V0
 

@@ -186,6 +186,13 @@ def test_texts_stand_out_from_what_is_behind_them(opened, request, kind, scheme)
     assert browser.evaluate(_CONTRAST) >= 4.5
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", ["classes", "values", "levels", "card", "treatment"])
+def test_axe_finds_nothing(opened, request, kind, scheme):
+    browser = opened(request.getfixturevalue(f"{kind}_run"), prefers_color_scheme=scheme)
+    assert browser.accessibility_violations() == []
+
+
 def test_the_page_can_be_printed(opened, classes_run):
     browser = opened(classes_run)
     browser.press("+")
