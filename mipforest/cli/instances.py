@@ -13,7 +13,7 @@ from typer import Argument, Exit, Option, Typer
 from mipforest.cli import options as o
 from mipforest.cli.errors import NO_ANSWER, ReportingGroup
 from mipforest.cli.output import print_json, print_table, print_text
-from mipforest.formatting import number
+from mipforest.formatting import value_text
 
 if TYPE_CHECKING:
     from mipforest.instances import Entry, Library
@@ -255,7 +255,7 @@ def _entry(library: Library, name: str) -> Entry:
 def _best(entry: Entry) -> tuple[str, str]:
     from mipforest.solvers.solution import gap_in_words
 
-    objective = "" if math.isnan(entry.objective) else number(entry.objective)
+    objective = "" if math.isnan(entry.objective) else value_text(entry.objective)
     return objective, "" if math.isinf(entry.gap) else gap_in_words(entry.objective, entry.bound)
 
 

@@ -17,7 +17,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from mipforest.formatting import duration, number, percent
+from mipforest.formatting import duration, number, percent, value_text
 from mipforest.problem.parameters import ensemble_parameter_of
 from mipforest.problem.registry import formulation_classes
 from mipforest.problem.result import provers_in_words, status_in_words
@@ -199,7 +199,7 @@ def _verdict(result: Mapping[str, Any]) -> list[Element]:
 
 def _numbers(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = [
-        (name, number(result[key]))
+        (name, value_text(result[key], result["objective"], result["bound"]))
         for name, key in (("Objective", "objective"), ("Bound", "bound"))
         if result[key] is not None
     ]
@@ -267,7 +267,12 @@ def verification_section(result: Mapping[str, Any]) -> Element:
     else:
         text = f"Not verified: the issues below are open. Do not rely on this {found}."
     known = [
-        (name.replace("the tree", f"the {found}"), number(result[key]))
+        (
+            name.replace("the tree", f"the {found}"),
+            number(result[key])
+            if key == "max_violation"
+            else value_text(result[key], result["objective"], result["bound"]),
+        )
         for name, key in _CHECKED
         if result[key] is not None
     ]
@@ -578,8 +583,8 @@ def _events(moments: Sequence[Moment]) -> Element:
     rows: list[list[Part]] = [
         [
             f"{m.seconds:.2f}",
-            number(m.objective),
-            number(m.bound),
+            value_text(m.objective, m.bound),
+            value_text(m.bound, m.objective),
             percent(m.gap),
             plain(m.nodes),
         ]
