@@ -203,6 +203,28 @@ def test_the_page_can_be_printed(opened, classes_run):
     browser.call("Emulation.setEmulatedMedia", media="")
 
 
+def test_a_score_card_is_printed_on_one_page(opened, card_run):
+    browser = opened(card_run)
+    pages = browser.printed().split(b"/Type /Page")
+    assert sum(not page.startswith(b"s") for page in pages[1:]) == 1
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    tried = "getComputedStyle(document.querySelector('tr.tried')).outlineStyle"
+    assert browser.evaluate(tried) == "none"
+    assert browser.evaluate("document.querySelector('#try').getClientRects().length") == 0
+    browser.call("Emulation.setEmulatedMedia", media="")
+
+
+@pytest.mark.parametrize("kind", ["card", "classes"])
+def test_what_is_predicted_comes_before_the_numbers_of_the_solver(opened, request, kind):
+    browser = opened(request.getfixturevalue(f"{kind}_run"), width=390, height=844)
+    order = browser.evaluate("[...document.querySelectorAll('main > section > h2')].map((e) => e.id)")
+    assert order[0] == {"card": "card", "classes": "tree"}[kind]
+    assert order.index("quality") < order.index("numbers") < order.index("progress")
+    assert browser.evaluate("document.querySelector('main').getBoundingClientRect().top") < 844
+    if kind == "card":
+        assert browser.text("h1").startswith("Risk of ")
+
+
 def test_the_way_to_a_node_stands_out(opened, classes_run):
     browser = opened(classes_run)
     browser.evaluate("document.querySelector(\".node[data-node='5'], .node[data-node='2']\").focus()")
