@@ -162,6 +162,17 @@ def test_the_navigation_has_at_most_35_entries():
     assert 20 <= entries.count(".md\n") <= 35
 
 
+@pytest.mark.parametrize("folder", ["models", "benchmarks", "api"])
+def test_an_index_links_every_page_of_its_folder(folder):
+    text = (ROOT / "docs" / folder / "index.md").read_text(encoding="utf-8")
+    missing = [
+        page.name
+        for page in sorted((ROOT / "docs" / folder).glob("*.md"))
+        if page.name != "index.md" and f"({page.name}" not in text
+    ]
+    assert not missing
+
+
 @on_the_site
 def test_no_markup_of_docstrings_is_left(site):
     for page in site.rglob("*.html"):
