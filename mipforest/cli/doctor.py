@@ -69,7 +69,7 @@ def doctor(as_json: o.Json = False) -> None:
 
     The self-test builds the model of a tree for 40 flowers, solves it and checks the answer, for at most ten seconds
     for each solver. A tree search solves a model of each kind that it takes. All of it takes about fifteen seconds; the
-    first time on a machine two minutes more, in which the searches are compiled, so that later solves need not wait.
+    first time on a machine two minutes more: the searches are compiled, so that later solves need not wait.
 
     Exit code: 0 the default solver works, and no tree search fails; 4 otherwise.
     """
