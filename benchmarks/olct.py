@@ -166,8 +166,8 @@ PAGE = """# OLCT, depth 2: starts and the refinement
 `python benchmarks/olct.py FOLDER --output docs/benchmarks/olct.md`: variant `valid`, C = 1, solved by `auto`, which
 takes the tree search `routing`, at most {limit:.0f} s per solve; 80% of the samples for training, stratified, seed 0;
 labels 1 to 4 of cleveland merged. {measured}
-What the columns mean is on [the model's page](../models/olct.md#what-the-result-says); proofs and processor seconds are on
-[the page of the search](routing_olct.md).
+What the columns mean is on [the model's page](../models/olct.md#what-the-result-says); proofs and processor
+seconds are on [the page of the search](routing_olct.md).
 
 ## Starts, V0
 
