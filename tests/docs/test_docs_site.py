@@ -156,6 +156,10 @@ def test_axe_finds_nothing_on_the_landing_page(site, browser, width, scheme):
     assert browser.accessibility_violations() == []
 
 
+def test_pictures_are_small():
+    assert sum(file.stat().st_size for file in (ROOT / "docs" / "pictures").iterdir()) < 1_500_000
+
+
 def test_the_navigation_has_at_most_35_entries():
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     entries = text[text.index("\nnav:") : text.index("\nnot_in_nav:")]
