@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="write the page to this file")
     arguments = parser.parse_args()
     versions = ", ".join(f"{package} {version(package)}" for package in ("mipforest", "highspy", "pycontree"))
-    page = f"""# Certified optimal trees of depth two
+    page = f"""# Optimal trees of depth two as a mixed-integer programme
 
 OCT with `alpha = 0`, `N_min = 1`, on the whole data set: training errors of the tree, proven bound on the errors,
 and seconds from the data to the certificate (preparation, building and solving), at a limit of
@@ -89,9 +89,10 @@ and seconds from the data to the certificate (preparation, building and solving)
 `paper` starts from CART, `tight` from the tree that its preparation finds. ConTree is an independent exact algorithm
 for the same problem. {versions}.
 
-The bound of `tight` at depth two rests on a row that its preparation computes by trying all pairs of thresholds
-(`formulations/splits/univariate.py`): the solver proves the model's optimum, and the table makes its relaxation
-exact. Deeper trees have it too, as far as a search of limited length gets.
+The bound of `tight` at depth two comes from a row that its preparation computes by trying all pairs of thresholds
+(`formulations/splits/univariate.py`): the solver proves the model's optimum, and the row makes its relaxation
+exact. Deeper trees have it too, as far as a search of limited length gets. `auto` calls no solver here:
+`exact-search` proves these trees in hundredths of a second ([measured](benchmarks/exact_search.md)).
 
 {table(arguments.data, arguments.limit)}
 

@@ -1,6 +1,6 @@
 """MIRET on the paper's data at depth two, beside the paper's figures: the variants, their starts, and the fidelity.
 
-    python benchmarks/miret.py [FOLDER] [--limit 300] [--variant-limit 60] [--output docs/miret.md]
+    python benchmarks/miret.py [FOLDER] [--limit 300] [--variant-limit 60] [--output docs/benchmarks/miret.md]
 
 FOLDER (by default ../shared/data) holds the data sets as CSV files whose last column is ``target``.
 """
@@ -176,39 +176,10 @@ def start_row(name: str, result: Result) -> list[str]:
     ]
 
 
-PAGE = """# MIRET: one tree that mimics a tree ensemble
+PAGE = """# MIRET on the paper's data
 
-```
-mipforest solve --model miret --depth 2 --data patients.csv --ensemble random-forest:trees=100 --test-size 0.2
-mipforest solve --model miret --depth 2 --data patients.csv --ensemble forest.joblib --param gamma_percentile=33
-```
-
-`--ensemble` is fitted on the spot (random-forest, extra-trees, gradient-boosting, xgboost), or read from a `.joblib`
-file with a fitted classifier, whose code runs when it is loaded. In Python:
-`Miret(ensemble=forest).build(data, depth=2)`.
-
-| parameter | meaning |
-|---|---|
-| `alpha` | cost of a feature in a split, divided by the feature's frequency at the level |
-| `gamma` | least frequency (0 to 1) of a feature at a level: `gamma=0.05`, or per level `gamma=0.05,0.01` |
-| `gamma_percentile` | the same as a percentile of the level's positive frequencies; the larger threshold counts |
-| `proximity` | samples that share at least this share of the ensemble's leaves share a leaf; above 1: off |
-
-The result adds
-
-- `fidelity`: share of samples that tree and ensemble predict alike; `ensemble_accuracy`;
-- `close_pairs`: pairs of samples at or above `proximity`, and the share of them that share a leaf of the tree;
-- `unfaithfulness` and `feature_cost`, the two parts of the objective; `features_by_level`, of tree and ensemble;
-- `merged` and `forced`: where `proximity` puts samples of opposite predictions into one leaf, how many these are, and
-  what this costs at least.
-
-Add constraints of your own to `--variant paper`: the other variants break symmetries, and report no bound once the
-model is changed.
-
-## On the paper's data
-
-`python benchmarks/miret.py FOLDER --output docs/miret.md`, with HiGHS, at most {limit:.0f} s per solve. {measured}
-Times are seconds on the clock, with processor seconds in brackets. In the first table, figures are
+`python benchmarks/miret.py FOLDER --output docs/benchmarks/miret.md`, with HiGHS, at most {limit:.0f} s per solve.
+{measured} Times are seconds on the clock, with processor seconds in brackets. In the first table, figures are
 "ours / the paper's"; the paper solved with Gurobi 10 on a server
 (tables 5 to 8 of Di Teodoro, Monaci, Palagi 2024), each of the three data sets to proven optimality, as we do where no
 gap is given.

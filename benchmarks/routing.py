@@ -67,14 +67,14 @@ CAMPAIGN = Path(__file__).parent.parent / "campaigns" / "margot-tables-7-8.toml"
 
 #: Matrix solvers beside the search, the names of their columns, and the variant of the model that each gets.
 MATRIX = {"HiGHS": ("highs", "valid"), "HiGHS tight": ("highs", "tight"), "SCIP": ("scip", "valid")}
-MATRIX_COLUMNS = ("objective", "bound", "gap", "s", "nodes")
+MATRIX_COLUMNS = ("objective", "bound", "gap", "seconds", "nodes")
 
 #: What pages call the models, and their data and parameters.
 TITLES = {
     "margot": ("MARGOT", "The MARGOT paper's splits and penalties"),
     "hfs": ("HFS-MARGOT", "The MARGOT paper's splits and parameters (its table 22)"),
     "sfs": ("SFS-MARGOT", "The MARGOT paper's splits and parameters (its table 22)"),
-    "olct": ("OLCT", "The splits of [OLCT's page](../olct.md), C = 1, tangents V0"),
+    "olct": ("OLCT", "The splits of [OLCT's benchmark](olct.md), C = 1, tangents V0"),
 }
 
 #: Samples and penalties of the picture of growth, and those that stay while the other changes.
@@ -264,8 +264,15 @@ def has_paper_column(args: argparse.Namespace) -> bool:
 
 def page(rows: list[list[str]], args: argparse.Namespace, matrix_limit: float) -> str:
     header = ["data", "n x p", "objective", "bound", "gap", "seconds", "processor s", "nodes", "verified"]
-    header += [f"{name}: {column}" for name in args.matrix for column in MATRIX_COLUMNS]
+    own, width = len(header), len(MATRIX_COLUMNS)
     header += ["paper: Gurobi 9.5.1"] if has_paper_column(args) else []
+    after = own + width * len(args.matrix)
+    tables = [table(header, [[*cells[:own], *cells[after:]] for cells in rows])]
+    for number, name in enumerate(args.matrix):
+        first = own + width * number
+        cells = [[cells[0], *cells[first : first + width]] for cells in rows]
+        tables += [f"{name}:", table(["data", *MATRIX_COLUMNS], cells)]
+    shown = "\n\n".join(tables)
     beside = f" Matrix solvers have {matrix_limit:g} s,\npreparing included." if args.matrix else ""
     certified = sum(float(cells[4].rstrip("%")) <= 0.01 for cells in rows)
     total = sum(float(cells[5]) for cells in rows)
@@ -284,7 +291,7 @@ def page(rows: list[list[str]], args: argparse.Namespace, matrix_limit: float) -
 tree known from building the model, whose time is not in the seconds; its compilation is not either. Processor seconds
 are those of all threads.{beside}
 
-{table(header, rows)}
+{shown}
 
 {certified} of {len(rows)} certified within a gap of 0.01%, in {total:.0f} s of search together.
 
@@ -360,7 +367,7 @@ def sparse_cases(folder: Path, model: str) -> list[Case]:
 
 
 def olct_cases(folder: Path) -> list[Case]:
-    """Return the sets of ``docs/olct.md``."""
+    """Return the sets of ``docs/benchmarks/olct.md``."""
     return [
         (part.name, Olct(C=1.0, tangents="V0", refinement=False), part.train) for part in olct.splits(folder)
     ]

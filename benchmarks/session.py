@@ -73,7 +73,8 @@ server, run
 mipforest doctor
 ```
 
-once after the installation, as the user who will work there: what it compiles is kept in the user's cache
+once after the installation, as the user who will work there: it compiles all searches, in about 100 processor seconds.
+What it compiles is kept in the user's cache
 (`NUMBA_CACHE_DIR` names another folder) and serves every later process.
 
 {versions}

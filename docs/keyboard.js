@@ -8,4 +8,5 @@ window.addEventListener("load", () => {
     part.removeAttribute("aria-labelledby");
     part.setAttribute("aria-label", `${name || "Menu"}, ${number + 1}`);
   });
+  document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
 });

@@ -14,6 +14,30 @@ MEASURES = {
 }
 
 
+#: Share of 1, or of a number beside it, up to which an objective or a bound is what rounding has left of 0: a sum of a
+#: thousand doubles near 1 is wrong by a thousand times 1e-16. Losses and costs are near 1, or add up to more.
+ROUNDING = 1e-13
+
+
+def is_rounding(value: float, *others: float | None) -> bool:
+    """Return whether an objective, a bound, or the difference of two, is what rounding has left of 0.
+
+    Parameters
+    ----------
+    value
+        The number.
+    others
+        What stands beside it: the objective, its bound, the objective of the start.
+    """
+    sizes = [abs(other) for other in others if other is not None and math.isfinite(other)]
+    return abs(value) <= ROUNDING * max([1.0, *sizes])
+
+
+def value_text(value: float | None, *others: float | None) -> str:
+    """Write an objective or a bound as :func:`number` does, and 0 where it :func:`is_rounding`."""
+    return "0" if value is not None and is_rounding(value, *others) else number(value)
+
+
 def number(value: float | None) -> str:
     """Write six significant digits; ``-`` where there is no value."""
     return "-" if value is None or not math.isfinite(value) else f"{value:.6g}"

@@ -398,6 +398,22 @@ class Library:
     folder: Path
 
     @classmethod
+    def installed(cls) -> Library:
+        """Return the library that the package brings, to be read: suite, catalogue and best known solutions.
+
+        Raises
+        ------
+        SuiteError
+            If the installation has none.
+        """
+        checkout = Path(__file__).parents[1] / "instances"
+        installed = Path(sysconfig.get_path("data")) / "share" / "mipforest" / "instances"
+        for folder in (installed, checkout):
+            if (folder / "suite.toml").is_file():
+                return cls(folder)
+        raise SuiteError(f"this installation of mipforest has no instance library (none in {installed})")
+
+    @classmethod
     def copied(cls, folder: Path) -> Library:
         """Copy what the package brings of its library into a folder: suite, catalogue and best known solutions.
 
@@ -408,11 +424,7 @@ class Library:
         OSError
             If a file cannot be written.
         """
-        checkout = Path(__file__).parents[1] / "instances"
-        installed = Path(sysconfig.get_path("data")) / "share" / "mipforest" / "instances"
-        source = next((known for known in (installed, checkout) if (known / "suite.toml").is_file()), None)
-        if source is None:
-            raise SuiteError(f"this installation of mipforest has no instance library (none in {installed})")
+        source = cls.installed().folder
         if folder.exists() and any(folder.iterdir()):
             raise SuiteError(f"{folder} holds something else than an instance library; give an empty folder")
         for file in (source / "suite.toml", source / "catalogue.csv", *source.glob("*/*.sol")):

@@ -30,14 +30,14 @@ def commands(block):
     return [line[2:] for line in block.splitlines() if line.startswith("$ ")]
 
 
-def run(blocks, folder, timeout=600):
-    """Run all commands of the blocks in one shell, with this Python's programs first on the path."""
+def run(blocks, folder, timeout=600, programs=Path(sys.executable).parent):
+    """Run all commands of the blocks in one shell, with a folder of programs first on the path: this Python's."""
     every = [command for block in blocks for command in commands(block)]
-    script = "\n".join(f"{command}\necho\necho '{MARK}' $?" for command in every)
+    script = "\n".join(f"{command}\ncode=$?\necho\necho '{MARK}' $code" for command in every)
     environment = {
         **os.environ,
         "COLUMNS": str(WIDTH),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
     }
     done = subprocess.run(
         ["bash", "-c", script],

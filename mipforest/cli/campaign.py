@@ -10,7 +10,7 @@ from typer import Argument, BadParameter, Exit, Option, Typer
 from mipforest.cli import options as o
 from mipforest.cli.errors import INTERRUPTED, NO_ANSWER, ReportingGroup
 from mipforest.cli.output import print_json, print_note, print_text, printable
-from mipforest.formatting import duration, number, percent
+from mipforest.formatting import duration, percent, value_text
 
 if TYPE_CHECKING:
     from mipforest.campaigns import Counts
@@ -138,10 +138,10 @@ def print_experiment(
         return
     found = ""
     if values["objective"] is not None:
-        gap = "no bound" if values["bound"] is None else f"bound {number(values['bound'])}"
+        gap = "no bound" if values["bound"] is None else f"bound {value_text(values['bound'])}"
         if values["gap"] is not None:
             gap = f"gap {percent(values['gap'])}"
-        found = f", objective {number(values['objective'])}, {gap}"
+        found = f", objective {value_text(values['objective'])}, {gap}"
     print(f"{what}: {values['status']}{found}, {duration(values['seconds'])} ({far})", flush=True)
 
 

@@ -13,7 +13,7 @@ from typer import Argument, Exit, Option, Typer
 from mipforest.cli import options as o
 from mipforest.cli.errors import NO_ANSWER, ReportingGroup
 from mipforest.cli.output import print_json, print_table, print_text
-from mipforest.formatting import number
+from mipforest.formatting import value_text
 
 if TYPE_CHECKING:
     from mipforest.instances import Entry, Library
@@ -27,6 +27,15 @@ app = Typer(
 LibraryFolder = Annotated[
     Path, Option("--library", metavar="DIR", help="Folder with suite.toml and catalogue.csv.")
 ]
+ReadLibrary = Annotated[
+    Path | None,
+    Option(
+        "--library",
+        metavar="DIR",
+        help="Folder with suite.toml and catalogue.csv. Default: the folder 'instances' here, or else the library that "
+        "comes with mipforest.",
+    ),
+]
 Only = Annotated[
     list[str] | None,
     Option("--only", metavar="NAME", help="Instance, family or model; all if not given. Repeatable."),
@@ -37,7 +46,7 @@ FOLDER = Path("instances")
 
 
 @app.command("list")
-def list_instances(library: LibraryFolder = FOLDER, only: Only = None, as_json: o.Json = False) -> None:
+def list_instances(library: ReadLibrary = None, only: Only = None, as_json: o.Json = False) -> None:
     """List the instances with size, status and best known values."""
     lib = _library(library)
     entries = _chosen_entries(lib, only)
@@ -67,7 +76,7 @@ def list_instances(library: LibraryFolder = FOLDER, only: Only = None, as_json: 
 
 
 @app.command()
-def show(name: InstanceName, library: LibraryFolder = FOLDER, as_json: o.Json = False) -> None:
+def show(name: InstanceName, library: ReadLibrary = None, as_json: o.Json = False) -> None:
     """Show all that is known of one instance."""
     lib = _library(library)
     (spec,) = _one(lib, name)
@@ -82,7 +91,7 @@ def show(name: InstanceName, library: LibraryFolder = FOLDER, as_json: o.Json = 
 
 
 @app.command()
-def stats(library: LibraryFolder = FOLDER, only: Only = None, as_json: o.Json = False) -> None:
+def stats(library: ReadLibrary = None, only: Only = None, as_json: o.Json = False) -> None:
     """Sum up the library: instances by family, model and status; nonzeros by class of constraints."""
     entries = _chosen_entries(_library(library), only)
     counts = {
@@ -141,7 +150,7 @@ def build(
 
 @app.command()
 def verify(
-    library: LibraryFolder = FOLDER,
+    library: ReadLibrary = None,
     only: Only = None,
     rebuild: Annotated[
         bool,
@@ -209,10 +218,13 @@ def improve(
         print_json({"instances": [_as_json(entry) for entry in entries]})
 
 
-def _library(folder: Path) -> Library:
+def _library(folder: Path | None) -> Library:
+    """Return the library of a folder; without one, a library that is only read."""
     from mipforest.instances import Library
 
-    library = Library(folder)
+    if folder is None and not (FOLDER / "suite.toml").is_file():
+        return Library.installed()
+    library = Library(folder or FOLDER)
     library.suite  # noqa: B018 - refuses a folder without a suite before anything is done
     return library
 
@@ -243,7 +255,7 @@ def _entry(library: Library, name: str) -> Entry:
 def _best(entry: Entry) -> tuple[str, str]:
     from mipforest.solvers.solution import gap_in_words
 
-    objective = "" if math.isnan(entry.objective) else number(entry.objective)
+    objective = "" if math.isnan(entry.objective) else value_text(entry.objective)
     return objective, "" if math.isinf(entry.gap) else gap_in_words(entry.objective, entry.bound)
 
 

@@ -78,7 +78,7 @@ def main(
 ) -> None:
     """Optimal decision trees by mixed-integer programming: any model, any solver, every answer checked.
 
-    Start with: mipforest solve --model margot --depth 2 --data breast_cancer --out run
+    Start with: mipforest solve --model oct --depth 2 --data breast_cancer --out run
     """
 
 

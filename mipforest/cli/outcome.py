@@ -20,7 +20,7 @@ from mipforest.cli import options as o
 from mipforest.cli.errors import NO_ANSWER, SUCCESS, report_of
 from mipforest.cli.options import RunOptions
 from mipforest.cli.output import print_json, print_note, print_text, terminal_width
-from mipforest.formatting import duration, entry_name, number, percent
+from mipforest.formatting import duration, entry_name, is_rounding, number, percent, value_text
 from mipforest.settings import FEASIBILITY_TOLERANCE
 
 if TYPE_CHECKING:
@@ -144,20 +144,22 @@ def _objective(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     objective, start = result["objective"], result["warm_start_objective"]
     facts = []
     if objective is not None:
-        facts.append(("Objective", number(objective) + _against_start(objective, start)))
+        text = value_text(objective, result["bound"], start)
+        facts.append(("Objective", text + _against_start(objective, start)))
     if result["bound"] is not None:
         only = " (for the paper's constants)" if result.get("bound_for") == "constants" else ""
-        facts.append(("Bound", number(result["bound"]) + only))
+        facts.append(("Bound", value_text(result["bound"], objective) + only))
     return facts
 
 
 def _against_start(objective: float, start: float | None) -> str:
     if start is None:
         return ""
-    gained = abs(start - objective) / max(abs(start), 1e-12)
-    if gained <= FEASIBILITY_TOLERANCE:
+    gained = abs(start - objective)
+    if is_rounding(gained, objective, start) or gained <= FEASIBILITY_TOLERANCE * abs(start):
         return " (found by the heuristic)"
-    return f" (start {number(start)}, improved by {percent(gained)})"
+    share = "" if is_rounding(start, objective) else f", improved by {percent(gained / abs(start))}"
+    return f" (start {value_text(start, objective)}{share})"
 
 
 def _verified(result: Mapping[str, Any]) -> str:

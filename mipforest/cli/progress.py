@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from mipforest.formatting import duration, number, percent
+from mipforest.formatting import duration, percent, value_text
 from mipforest.interruption import Interruption
 
 if TYPE_CHECKING:
@@ -173,7 +173,13 @@ def _cells(event: Event, seconds: float) -> tuple[str, ...]:
     from mipforest.solvers.solution import relative_gap
 
     gap = relative_gap(event.objective, event.bound)
-    return (duration(seconds), number(event.objective), number(event.bound), percent(gap), str(event.nodes))
+    return (
+        duration(seconds),
+        value_text(event.objective, event.bound),
+        value_text(event.bound, event.objective),
+        percent(gap),
+        str(event.nodes),
+    )
 
 
 def _improved(before: Event, after: Event) -> bool:

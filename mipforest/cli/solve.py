@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from mipforest.time_budget import TimeBudget
 
 
+#: Longest reason of ``auto`` that is told without being asked for.
+LONGEST_REASON = 60
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Job:
     """One solve.
@@ -38,6 +42,8 @@ class Job:
         Who solves it, and how; with the start.
     start_name
         The start as it was written.
+    verbose
+        Whether the reason of ``auto`` is told in full.
     """
 
     formulation: Formulation
@@ -46,6 +52,7 @@ class Job:
     solver: Solver | TreeSearch | Auto
     settings: SolveSettings
     start_name: str
+    verbose: bool = False
 
     @classmethod
     def of(
@@ -56,6 +63,7 @@ class Job:
         solver: str,
         settings: SolveSettings,
         start: str = "default",
+        verbose: bool = False,
     ) -> Job:
         """Read what the command line says; everything that needs no data is refused here.
 
@@ -74,6 +82,7 @@ class Job:
             solver=solver_or_search(solver),
             settings=replace(settings, start=o.start_of(start, formulation)),
             start_name=start,
+            verbose=verbose,
         )
 
     def load(self, budget: TimeBudget) -> LoadedData:
@@ -120,6 +129,8 @@ class Job:
         if not isinstance(self.solver, Auto):
             return self.solver.name
         chosen, why = self.solver.choose(problem, self.settings)
+        if len(why) > LONGEST_REASON and not self.verbose:
+            why = "the exact tree searches do not take this problem; --verbose says why"
         return f"{chosen.name} (auto: {why})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,6 +184,10 @@ def solve(
         ),
     ] = None,
     run_options: o.RunOptions,
+    verbose: Annotated[
+        bool,
+        Option("--verbose", help="Say in full why 'auto' chooses a solver.", rich_help_panel=o.OUTPUT),
+    ] = False,
 ) -> None:
     """Find an optimal tree, and check it.
 
@@ -188,7 +203,7 @@ def solve(
     with Progress(quiet=run_options.quiet) as progress, interruptible(progress.stopping) as interruption:
         source = data_options.source(data, model=model, seed=solver_options.seed)
         settings = replace(solver_options.settings(), isolate=isolate, certificate=certificate, dask=dask)
-        job = Job.of(model, model_options, source, solver_options.solver, settings, start)
+        job = Job.of(model, model_options, source, solver_options.solver, settings, start, verbose)
         check_settings(job.solver, job.settings)
         with run_folder(run_options) as folder:
             budget = job.settings.budget(progress.phase)

@@ -13,7 +13,7 @@ import numpy as np
 
 from mipforest.conflicts import Conflict
 from mipforest.data import Dataset
-from mipforest.formatting import number
+from mipforest.formatting import value_text
 from mipforest.problem.problem_data import ProblemData
 from mipforest.solvers.solution import Solution, Status, closed, gap_in_words
 from mipforest.trees import (
@@ -157,7 +157,7 @@ class Result:
         claim = " for the paper's constants" if self.proven_for == "constants" else ""
         if self.tree is None:
             return f"{self.status}{claim}, no tree"
-        numbers = f"objective {number(self.objective)}, bound {number(self.bound)}"
+        numbers = f"objective {value_text(self.objective, self.bound)}, bound {value_text(self.bound, self.objective)}"
         numbers += f", gap {gap_in_words(self.objective, self.bound)}"
         return f"{self.status}{claim}, {numbers}{'' if self.verified else ', not verified'}"
 

@@ -17,7 +17,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from mipforest.formatting import duration, number, percent
+from mipforest.formatting import duration, number, percent, value_text
 from mipforest.problem.parameters import ensemble_parameter_of
 from mipforest.problem.registry import formulation_classes
 from mipforest.problem.result import provers_in_words, status_in_words
@@ -52,6 +52,12 @@ from mipforest.solvers.solution import gap_in_words, relative_gap
 
 __all__ = ["Content", "content_of", "report_page"]
 
+#: What a target is called that has no name of its own.
+UNNAMED = "target"
+
+#: Most classes that the title of a page lists.
+NAMED_CLASSES = 3
+
 _TITLES = {
     "tree": "Tree",
     "probabilities": "Probabilities",
@@ -61,6 +67,7 @@ _TITLES = {
     "features": "Features",
     "quality": "Quality",
     "tuning": "Tuning",
+    "numbers": "Numbers",
     "progress": "Progress",
     "verification": "Verification",
     "reported": "Reported",
@@ -94,6 +101,7 @@ def report_page(content: Content) -> bytes:
         overview(content),
         _navigation(sections),
         element("main", *sections, id="content"),
+        class_=None if content.card is None else "of-card",
     )
     style, script = _asset("page.css"), _asset("page.js")
     body.append(verbatim("script", script))
@@ -117,6 +125,7 @@ def _sections(content: Content) -> list[Element]:
         *of_tree,
         *of_card,
         *tuning_section(content),
+        numbers_section(result),
         progress_section(result),
         verification_section(result),
         *reported_section(result),
@@ -143,7 +152,7 @@ def _head(content: Content, style: str, script: str) -> Element:
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="referrer", content="no-referrer"),
         element("meta", name="color-scheme", content="light dark"),
-        element("title", f"{heading(content.result)} – mipforest report"),
+        element("title", f"{heading(content)} – mipforest report"),
         verbatim("style", style),
     )
 
@@ -156,36 +165,48 @@ def _digest(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def heading(result: Mapping[str, Any]) -> str:
-    """Return the title of the page."""
-    return f"{short(plain(result['model']))} on {short(plain(result['data']['name']))}"
+def heading(content: Content) -> str:
+    """Return the title of the page: what is predicted, or the model and the data where nothing was found."""
+    target = content.result["data"].get("target")
+    if content.card is not None:
+        return f"Risk of {short(content.card.card.outcome)}"
+    if content.fitted is None:
+        return f"{short(plain(content.result['model']))} on {short(plain(content.result['data']['name']))}"
+    classes = content.fitted.tree.classes or ()
+    if target in (None, UNNAMED) and 0 < len(classes) <= NAMED_CLASSES:
+        return " or ".join(short(name) for name in classes)
+    return short(plain(target or UNNAMED))
 
 
 def overview(content: Content) -> Element:
-    """Return title, outcome and the most important numbers."""
+    """Return title, outcome, and what was checked."""
     result = content.result
     data = result["data"]
     what = f"Decision tree of depth {plain(result['depth'])}"
     if result.get("finds"):
         what = short(plain(result["finds"])).capitalize()
     line = (
-        f"{what}, model {short(plain(result['model']))} (variant "
+        f"{what} for {short(plain(data['name']))}: model {short(plain(result['model']))} (variant "
         f"{short(plain(result['variant']))}), {plain(data['n'])} training samples, {plain(data['p'])} features."
     )
+    return element(
+        "header",
+        element("p", "mipforest report", class_="faint"),
+        element("h1", heading(content)),
+        element("p", line),
+        element("p", *_verdict(result), class_="verdict"),
+        *(element("p", gap, class_="notice", role="note") for gap in content.gaps),
+        *_without_tree(content),
+    )
+
+
+def numbers_section(result: Mapping[str, Any]) -> Element:
+    """Return the section of the solver's numbers and the measures."""
     tiles = [
         element("div", element("dt", name), element("dd", value), class_="tile")
         for name, value in _numbers(result)
     ]
-    return element(
-        "header",
-        element("p", "mipforest report", class_="faint"),
-        element("h1", heading(result)),
-        element("p", line),
-        element("p", *_verdict(result), class_="verdict"),
-        element("dl", *tiles, class_="tiles"),
-        *(element("p", gap, class_="notice", role="note") for gap in content.gaps),
-        *_without_tree(content),
-    )
+    return section("Numbers", element("dl", *tiles, class_="tiles"), id_="numbers")
 
 
 def _verdict(result: Mapping[str, Any]) -> list[Element]:
@@ -199,7 +220,7 @@ def _verdict(result: Mapping[str, Any]) -> list[Element]:
 
 def _numbers(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = [
-        (name, number(result[key]))
+        (name, value_text(result[key], result["objective"], result["bound"]))
         for name, key in (("Objective", "objective"), ("Bound", "bound"))
         if result[key] is not None
     ]
@@ -267,7 +288,12 @@ def verification_section(result: Mapping[str, Any]) -> Element:
     else:
         text = f"Not verified: the issues below are open. Do not rely on this {found}."
     known = [
-        (name.replace("the tree", f"the {found}"), number(result[key]))
+        (
+            name.replace("the tree", f"the {found}"),
+            number(result[key])
+            if key == "max_violation"
+            else value_text(result[key], result["objective"], result["bound"]),
+        )
         for name, key in _CHECKED
         if result[key] is not None
     ]
@@ -578,8 +604,8 @@ def _events(moments: Sequence[Moment]) -> Element:
     rows: list[list[Part]] = [
         [
             f"{m.seconds:.2f}",
-            number(m.objective),
-            number(m.bound),
+            value_text(m.objective, m.bound),
+            value_text(m.bound, m.objective),
             percent(m.gap),
             plain(m.nodes),
         ]

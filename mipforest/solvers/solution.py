@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from mipforest.arrays import FloatArray
-from mipforest.formatting import duration, number, percent
+from mipforest.formatting import duration, percent, value_text
 from mipforest.settings import DEFAULT_GAP
 
 #: Differences up to this are what sums of doubles near 1 leave of an exact zero: a share of errors 1 - (1/3 + 2/3).
@@ -142,7 +142,7 @@ class Solution:
     reduced_costs: FloatArray | None = None
 
     def __repr__(self) -> str:
-        numbers = f"objective {number(self.objective)}, bound {number(self.bound)}"
+        numbers = f"objective {value_text(self.objective, self.bound)}, bound {value_text(self.bound, self.objective)}"
         return f"Solution({self.solver}: {self.status}, {numbers}, {duration(self.seconds)})"
 
     @property
@@ -179,7 +179,7 @@ class PooledSolution:
     values: Mapping[str, FloatArray]
 
     def __repr__(self) -> str:
-        return f"PooledSolution(objective {number(self.objective)})"
+        return f"PooledSolution(objective {value_text(self.objective)})"
 
     def __getitem__(self, block: str) -> FloatArray:
         """Return the values of one variable block."""

@@ -84,6 +84,17 @@ def test_files_in_the_librarys_folder_are_data(mipforest, tmp_path):
     assert "of the tree, applied to the samples" in checked.out
 
 
+def test_what_mipforest_brings_is_read_from_any_folder(mipforest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    listed = mipforest("instances", "list")
+    assert listed.code == 0
+    assert "oct-tight-wine-d2" in listed.out
+    assert mipforest("instances", "show", "oct-tight-wine-d2").code == 0
+    assert not list(tmp_path.iterdir())
+    improved = mipforest("instances", "improve", "--only", "oct-tight-wine-d2")
+    assert (improved.code, "mipforest instances build" in improved.err) == (2, True)
+
+
 def test_no_library_there(mipforest, tmp_path):
     result = mipforest("instances", "list", "--library", tmp_path)
     assert result.code == 2

@@ -291,3 +291,11 @@ def test_a_cluster_that_cannot_be_used_is_told_in_a_line(mipforest, tmp_path, mo
     assert "highs does not run on a Dask cluster" in done.err
     assert "leave --dask out" in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_long_reason_of_auto_is_told_on_request(mipforest):
+    words = ("solve", "--model", "sfs-margot", "--variant", "paper", "--depth", "1", "--data", "iris")
+    words += ("--positive", "setosa", "--time-limit", "1", "--start", "cart")
+    short, full = mipforest(*words).err, mipforest(*words, "--verbose").err
+    assert "(auto: the exact tree searches do not take this problem; --verbose says why)" in short
+    assert "routing does not take this problem: variant 'paper' has constants" in full

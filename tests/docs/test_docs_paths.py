@@ -27,7 +27,7 @@ FILE = re.compile(
 )
 
 #: Endings of files, which look like attributes of a package.
-ENDINGS = {"egg", "toml", "json", "mps", "html"}
+ENDINGS = {"egg", "md", "toml", "json", "mps", "html"}
 
 #: Most files in the closure of a model.
 MAX_FILES = {"oct": 6, "margot": 8, "ort": 9, "olct": 10, "miret": 10}

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from html import escape
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "hooks"))
+sys.path.insert(0, str(ROOT / "tests" / "report"))
+
+from headless_browser import Browser, browser_path  # noqa: E402
 
 pytest.importorskip("mkdocs")
 
@@ -29,6 +33,15 @@ def site(tmp_path_factory):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if browser_path() is None:
+        pytest.skip("no Chromium here")
+    browser = Browser(tmp_path_factory.mktemp("browser"))
+    yield browser
+    browser.close()
 
 
 def text_of(site, page):
@@ -97,6 +110,71 @@ def test_a_search_for_a_topic_finds_its_page(site, words, page):
     index = json.loads((site / "search" / "search_index.json").read_text())
     found = {entry["location"].split("#")[0] for entry in index["docs"] if words in entry["text"]}
     assert page in found
+
+
+@on_the_site
+def test_the_search_works_from_the_disk(site, browser):
+    browser.call("Emulation.setFocusEmulationEnabled", enabled=True)
+    browser.open(site / "models" / "oct.html", width=1400)
+    x, y = browser.middle("[data-md-component=search-query]")
+    for kind in ("mousePressed", "mouseReleased"):
+        browser.mouse(kind, x, y, button="left", clickCount=1)
+    browser.call("Input.insertText", text="warm start")
+    deadline = time.monotonic() + 30
+    first = None
+    while first is None and time.monotonic() < deadline:
+        browser.press("ArrowRight")  # the page reads what was typed when a key goes up
+        time.sleep(0.2)
+        first = browser.evaluate("document.querySelector('.md-search-result__link')?.href")
+    assert first is not None
+    assert "starts.html" in first
+    assert browser.complaints == []
+
+
+@on_the_site
+def test_no_table_is_wider_than_820_pixels(site, browser):
+    wide = {}
+    for page in sorted(site.rglob("*.html")):
+        browser.open(page, width=1400)
+        widths = browser.evaluate(
+            "[...document.querySelectorAll('.md-typeset__scrollwrap table')].map((e) => e.scrollWidth)"
+        )
+        if max(widths, default=0) > 820:
+            wide[page.name] = max(widths)
+    assert not wide
+
+
+@on_the_site
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 390])
+def test_axe_finds_nothing_on_the_landing_page(site, browser, width, scheme):
+    page = site / "index.html"
+    browser.open(page)
+    browser.evaluate("localStorage.clear(); 1")  # the site keeps the scheme of the first visit
+    browser.open(page, width=width, prefers_color_scheme=scheme)
+    assert browser.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert browser.accessibility_violations() == []
+
+
+def test_pictures_are_small():
+    assert sum(file.stat().st_size for file in (ROOT / "docs" / "pictures").iterdir()) < 1_500_000
+
+
+def test_the_navigation_has_at_most_35_entries():
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    entries = text[text.index("\nnav:") : text.index("\nnot_in_nav:")]
+    assert 20 <= entries.count(".md\n") <= 35
+
+
+@pytest.mark.parametrize("folder", ["models", "benchmarks", "api"])
+def test_an_index_links_every_page_of_its_folder(folder):
+    text = (ROOT / "docs" / folder / "index.md").read_text(encoding="utf-8")
+    missing = [
+        page.name
+        for page in sorted((ROOT / "docs" / folder).glob("*.md"))
+        if page.name != "index.md" and f"({page.name}" not in text
+    ]
+    assert not missing
 
 
 @on_the_site

@@ -8,6 +8,9 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
+
+import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -135,6 +138,18 @@ class Browser:
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
+
+    def accessibility_violations(self):
+        """What axe-core finds wrong with the page: rule, and the first element that breaks it."""
+        script = Path(pytest.importorskip("axe_core_python").__file__).parent / "axe.min.js"
+        self.evaluate(f"{script.read_text(encoding='utf-8')};1")
+        answer = self.call(
+            "Runtime.evaluate",
+            expression="axe.run().then(r => r.violations.map(v => [v.id, v.help, v.nodes[0].html]))",
+            awaitPromise=True,
+            returnByValue=True,
+        )
+        return answer["result"]["value"]
 
     def press(self, key):
         code = _KEYS.get(key, ord(key) if len(key) == 1 else 0)

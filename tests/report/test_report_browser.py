@@ -186,6 +186,13 @@ def test_texts_stand_out_from_what_is_behind_them(opened, request, kind, scheme)
     assert browser.evaluate(_CONTRAST) >= 4.5
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", ["classes", "values", "levels", "card", "treatment"])
+def test_axe_finds_nothing(opened, request, kind, scheme):
+    browser = opened(request.getfixturevalue(f"{kind}_run"), prefers_color_scheme=scheme)
+    assert browser.accessibility_violations() == []
+
+
 def test_the_page_can_be_printed(opened, classes_run):
     browser = opened(classes_run)
     browser.press("+")
@@ -194,6 +201,28 @@ def test_the_page_can_be_printed(opened, classes_run):
     assert browser.evaluate("getComputedStyle(document.querySelector('.toolbar')).display") == "none"
     assert browser.evaluate("document.querySelector('#all-0').getClientRects().length") > 0
     browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_a_score_card_is_printed_on_one_page(opened, card_run):
+    browser = opened(card_run)
+    pages = browser.printed().split(b"/Type /Page")
+    assert sum(not page.startswith(b"s") for page in pages[1:]) == 1
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    tried = "getComputedStyle(document.querySelector('tr.tried')).outlineStyle"
+    assert browser.evaluate(tried) == "none"
+    assert browser.evaluate("document.querySelector('#try').getClientRects().length") == 0
+    browser.call("Emulation.setEmulatedMedia", media="")
+
+
+@pytest.mark.parametrize("kind", ["card", "classes"])
+def test_what_is_predicted_comes_before_the_numbers_of_the_solver(opened, request, kind):
+    browser = opened(request.getfixturevalue(f"{kind}_run"), width=390, height=844)
+    order = browser.evaluate("[...document.querySelectorAll('main > section > h2')].map((e) => e.id)")
+    assert order[0] == {"card": "card", "classes": "tree"}[kind]
+    assert order.index("quality") < order.index("numbers") < order.index("progress")
+    assert browser.evaluate("document.querySelector('main').getBoundingClientRect().top") < 844
+    if kind == "card":
+        assert browser.text("h1").startswith("Risk of ")
 
 
 def test_the_way_to_a_node_stands_out(opened, classes_run):
