@@ -16,6 +16,7 @@ PAGES = {
     "svm-leaves": "svm-leaves",
     "oct": "oct",
     "oct-h": "oct-h",
+    "policy": "policy",
     "ort": "ort",
     "ort-h": "ort",
     "ort-l": "ort",
