@@ -241,9 +241,11 @@ class LiteralTree:
         objective = gurobipy.QuadExpr(cost)
         counts = linear and values["regulariser"] == "l0"
         limit = 10.0 if counts or (linear and values["lam"] == 0) else GRB.INFINITY
+        self.slopes = []
         for end in self.ends:
             beta0 = m.addVar(lb=-GRB.INFINITY)
             beta = m.addVars(self.p if linear else 0, lb=-limit, ub=limit)
+            self.slopes.append(beta)
             for i in range(self.n):
                 leaf = beta0 + sum(float(self.X[i, j]) * beta[j] for j in beta)
                 m.addGenConstrIndicator(self.z[i, end], True, fitted[i] == leaf)

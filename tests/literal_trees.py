@@ -74,6 +74,9 @@ class ConstrainedTree(LiteralTree):
         somewhere = self.m.addVars(self.p, vtype=GRB.BINARY)
         self.m.addConstr(somewhere.sum() <= budget)
         self.m.addConstrs(somewhere[j] >= self.used[t][j] for t in self.nodes for j in range(self.p))
+        for beta in getattr(self, "slopes", ()):  # linear functions of leaves use features, too
+            for j in beta:
+                self.m.addGenConstrIndicator(somewhere[j], False, beta[j] == 0)
 
     def once_per_path(self):
         for last in self.nodes[-(2 ** (self.depth - 1)) :]:
