@@ -44,6 +44,7 @@ loss-optimal tree (:mod:`formulations.loss_optimal`) with the hinge loss and hal
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -80,6 +81,9 @@ class Margot(LinearTree):
     source = "D'Onofrio, Grani, Monaci, Palagi 2024, section 3"
     starts = ("svm-path", "local-svm", "cart")
     quick_start = "local-svm"
+    refused_parameters: ClassVar[Mapping[str, str]] = {
+        "max_features": "hfs-margot limits the features per node by its parameter B"
+    }
 
     variants: ClassVar[tuple[str, ...]] = ("valid", "paper", "tight")
     rows_below_cutoff: ClassVar[frozenset[str]] = frozenset({"sides"})

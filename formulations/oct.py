@@ -65,6 +65,7 @@ from formulations.leaves import (
     with_labels,
 )
 from formulations.splits.univariate import (
+    ONE_FEATURE,
     RootValues,
     ThresholdRouting,
     UnivariateRouting,
@@ -137,6 +138,7 @@ class LabelledTree(Formulation):
     takes_weights = True
     takes_sets = True
     structure_type = UnivariateProblem
+    refused_parameters = ONE_FEATURE
     # Thresholds make the linear relaxation highly degenerate: the simplex method needs minutes for what an interior
     # point takes seconds for (banknote, depth 2: over 100 s against 10 s).
     solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {"highs": {"mip_lp_solver": "ipm"}}

@@ -66,6 +66,8 @@ class OctH(Formulation):
         Least number of samples in a leaf that holds any.
     mu
         Margin that stands for the strict inequality to the left.
+    max_features
+        Most features in a split; 0 for any number. With 2, every split is a line in a plane of two features.
     costs
         Cost of predicting the class of a column for a sample of the class of a row: K rows, or a .csv file of them.
     """
@@ -83,6 +85,7 @@ class OctH(Formulation):
     alpha: float = parameter(0.0, "cost of a feature in a split", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
     mu: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
+    max_features: int = parameter(0, "most features in a split; 0: any number", at_least=0)
     costs: CostMatrix = parameter(None, "cost of predicting (column) for a class (row)")
 
     # ------------------------------------------------------------------ the model
@@ -98,7 +101,7 @@ class OctH(Formulation):
         check_leaf_size(data, self.N_min)
 
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> ClassTreeInstance:
-        routing = HyperplaneRouting(data, topology, self.N_min, self.mu)
+        routing = HyperplaneRouting(data, topology, self.N_min, self.mu, self.max_features)
         return ClassTreeInstance(
             data=data,
             topology=topology,
@@ -119,6 +122,7 @@ class OctH(Formulation):
             weight=data.weights if data.weighted else None,
             costs=None if self.costs is None else np.array(self.costs),
             margin=self.mu,
+            max_features=self.max_features,
         )
 
     # ------------------------------------------------------------------ trees
@@ -131,6 +135,9 @@ class OctH(Formulation):
         return with_labels(instance.routing.decode(values), instance, values["c"])
 
     def evaluate(self, tree: Tree, instance: ClassTreeInstance) -> float:
+        """Return the objective; infinite where a split has more than ``max_features`` features."""
+        if not instance.routing.allows(tree):
+            return float("inf")
         return class_loss(tree, instance) + self.alpha * int((tree.w != 0).sum())
 
     def relabel(self, tree: Tree, instance: ClassTreeInstance) -> Tree:

@@ -33,6 +33,7 @@ the l1 norm at all levels.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -71,6 +72,9 @@ class Olct(LevelTree):
     summary = "optimal logistic classification tree: a sparse logistic regression at every node"
     source = "Aldinucci, PhD thesis, section 3.2"
     scaling: ClassVar[Scaling] = "standard"
+    refused_parameters: ClassVar[Mapping[str, str]] = {
+        "max_features": "budgeted-olct limits the features per node by its parameter B"
+    }
 
     C: PerNode = parameter(1.0, "penalty of the log-loss", above=0)
     epsilon: float = parameter(GAP, "gap that stands for a strict inequality", kind=GAPS)
@@ -191,6 +195,7 @@ class UnivariateOlct(_SparseOlct):
     name = "univariate-olct"
     summary = "OLCT with one feature per node"
     source = "Aldinucci, PhD thesis, section 3.2, remark 2"
+    refused_parameters: ClassVar[Mapping[str, str]] = {"max_features": "each of its splits has one feature"}
 
     def node_problems(self, topology: Topology) -> NodeProblems:
         one = np.ones(topology.n_branches, dtype=np.int64)

@@ -80,6 +80,7 @@ import numpy as np
 
 from formulations.splits.hyperplane import HyperplaneRouting
 from formulations.splits.univariate import (
+    ONE_FEATURE,
     Routing,
     RoutingExpressions,
     ThresholdRouting,
@@ -324,6 +325,7 @@ class Opt(PrescriptiveTree):
     source = "Dunn 2018, chapter 6"
     variants = ("tight",)
     takes_sets = True
+    refused_parameters = ONE_FEATURE
     # As for OCT: thresholds make the linear relaxation degenerate.
     solver_options: ClassVar[dict[str, dict[str, Any]]] = {"highs": {"mip_lp_solver": "ipm"}}
 

@@ -68,6 +68,7 @@ import numpy as np
 
 from formulations.splits.hyperplane import HyperplaneRouting
 from formulations.splits.univariate import (
+    ONE_FEATURE,
     RootValues,
     Routing,
     RoutingExpressions,
@@ -157,6 +158,8 @@ class RegressionTree(Formulation):
         leaves = instance.leaves
         beta = coefficients(tree) / leaves.spread
         size = leaves_of(tree, instance.data.X).sum(axis=0)
+        if not instance.routing.allows(tree):
+            return float("inf")
         if ((size > 0) & (size < self.N_min)).any() or np.abs(beta).max() > leaves.limit * (
             1 + FEASIBILITY_TOLERANCE
         ):
@@ -240,6 +243,7 @@ class Ort(ConstantLeafTree):
     variants = ("tight", "paper")
     starts = ("depth-two", "cart", "previous-depth")
     takes_sets = True
+    refused_parameters = ONE_FEATURE
     # As for OCT: thresholds make the linear relaxation degenerate.
     solver_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {"highs": {"mip_lp_solver": "ipm"}}
 
@@ -355,15 +359,22 @@ class HyperplaneSplits(RegressionTree):
     ----------
     mu
         Margin that stands for the strict inequality to the left.
+    max_features
+        Most features in a split; 0 for any number.
     """
 
     gap_parameter = "mu"
     gap_rows = ("left", "right")
     structure_type = HyperplaneCharges
     mu: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
+    max_features: int = parameter(0, "most features in a split; 0: any number", at_least=0)
 
     def _routing(self, data: Dataset, topology: Topology) -> Routing:
-        return HyperplaneRouting(data, topology, self.N_min, self.mu)
+        return HyperplaneRouting(data, topology, self.N_min, self.mu, self.max_features)
+
+    def _hyperplanes(self, charges: TreeCharges) -> HyperplaneCharges:
+        """Return what trees are charged, with what splits have to keep."""
+        return HyperplaneCharges.of(replace(charges, max_features=self.max_features), self.mu)
 
     def _cart(self, instance: OrtInstance, seed: int) -> Tree:
         return cart_with_margin(instance.data, instance.topology, self.mu, min_leaf=self.N_min, seed=seed)
@@ -378,7 +389,7 @@ class OrtH(HyperplaneSplits, ConstantLeafTree):
     source = "Dunn 2018, chapter 4"
 
     def structure(self, instance: OrtInstance) -> HyperplaneCharges:
-        return HyperplaneCharges.of(self._charges(instance), self.mu)
+        return self._hyperplanes(self._charges(instance))
 
 
 class LeafFit(NamedTuple):

@@ -59,7 +59,7 @@ from formulations.ort import (
     RegressionTree,
     coefficients,
 )
-from formulations.splits.univariate import RoutingExpressions, leaves_of
+from formulations.splits.univariate import ONE_FEATURE, RoutingExpressions, leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.model import LinearExpr, Model, Values, VarArray
@@ -217,6 +217,7 @@ class OrtL(RegressionTree):
     structure_type = TreeCharges
     source = "Dunn 2018, chapter 5"
     variants = ("tight", "paper")
+    refused_parameters = ONE_FEATURE
 
     lam: float = parameter(0.01, "weight of the coefficients of linear leaves", at_least=0)
     regulariser: str = parameter("l1", "size of the coefficients, or their number", choices=("l1", "l0"))
@@ -393,4 +394,4 @@ class OrtLH(HyperplaneSplits, OrtL):
 
     def structure(self, instance: OrtLInstance) -> HyperplaneCharges | None:
         charges = super().structure(instance)
-        return None if charges is None else HyperplaneCharges.of(charges, self.mu)
+        return None if charges is None else self._hyperplanes(charges)

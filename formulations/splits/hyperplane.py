@@ -8,12 +8,13 @@ Source: J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MI
     & -s_{jt} \le a_{jt} \le s_{jt}, \quad s_{jt} \le d_t, \quad \sum_j s_{jt} \ge d_t && t \in B,\; j \quad (3.3) \\
     & s_{jt}, d_t \in \{0, 1\} && t \in B,\; j \\
     & a_m^\top x_i + \mu \le b_m + (2 + \mu)(1 - z_{it}) && i,\; t \in L,\; m \in A_L(t) \quad (3.1) \\
-    & a_m^\top x_i \ge b_m - 2 (1 - z_{it}) && i,\; t \in L,\; m \in A_R(t) \quad (3.2)
+    & a_m^\top x_i \ge b_m - 2 (1 - z_{it}) && i,\; t \in L,\; m \in A_R(t) \quad (3.2) \\
+    & \sum_j s_{jt} \le K d_t && t \in B,\; \text{with } K = \text{max\_features} \quad (K)
 
 with (2.5) to (2.8) and (*) as for univariate splits (:mod:`formulations.splits.univariate`); rows marked (3.3) have no
-number of their own in that problem. The split of a node sends ``a.x < b`` left; a node without a split sends everything
-right. As :math:`\|a_t\|_1 \le 1`, :math:`\mu` is a margin: only hyperplanes that keep both sides at least :math:`\mu`
-apart, in that scaling, are in the model.
+number of their own in that problem. Rows (K) are not in the thesis; they are left out where K is 0. The split of a node
+sends ``a.x < b`` left; a node without a split sends everything right. As :math:`\|a_t\|_1 \le 1`, :math:`\mu` is a
+margin: only hyperplanes that keep both sides at least :math:`\mu` apart, in that scaling, are in the model.
 """
 
 from __future__ import annotations
@@ -43,9 +44,12 @@ class HyperplaneRouting(Routing):
     ----------
     mu
         Margin that stands for the strict inequality to the left.
+    max_features
+        Most features in a split, K; 0 for any number.
     """
 
     mu: float
+    max_features: int = 0
 
     def declare(self, m: Model) -> LinearExpr:
         X, mu, topology = self.data.X, self.mu, self.topology
@@ -69,6 +73,8 @@ class HyperplaneRouting(Routing):
         m.add("feature_below", a >= -s, over=nodes)  # (3.3)
         m.add("feature_needs_split", s <= d[:, None], over=nodes)  # (3.3)
         m.add("split_needs_feature", s.sum(axis=1) >= d, over=topology.branches)  # (3.3)
+        if self.max_features:
+            m.add("feature_budget", s.sum(axis=1) <= self.max_features * d, over=topology.branches)  # (K)
         if topology.depth > 1:
             m.add("hierarchy", d[1:] <= d[topology.parents[1 : topology.n_branches]])  # (2.5)
         m.add("in_use", z <= used)  # (2.6)
@@ -134,6 +140,10 @@ class HyperplaneRouting(Routing):
     def complexity(self, tree: Tree) -> FloatArray:
         features: FloatArray = (tree.w != 0).sum(axis=1).astype(float)
         return features
+
+    def allows(self, tree: Tree) -> bool:
+        """Return whether no split of a tree has more features than :attr:`max_features`."""
+        return not self.max_features or bool(((tree.w != 0).sum(axis=1) <= self.max_features).all())
 
     def features(self, m: Model) -> Expression:
         return m["s"]

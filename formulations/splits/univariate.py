@@ -70,7 +70,7 @@ limit is a number of steps: the model depends on the data alone (and on a time l
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -92,6 +92,9 @@ from mipforest.trees.sides import keep_sides, midpoint
 if TYPE_CHECKING:
     from mipforest.heuristics.thresholds import Thresholds
     from mipforest.problem.structure import UnivariateProblem
+
+#: What models whose splits have one feature refuse, and why.
+ONE_FEATURE: Mapping[str, str] = {"max_features": "each of its splits has one feature"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +134,10 @@ class Routing(ABC):
     @abstractmethod
     def decode(self, values: Values) -> Tree:
         """Read the splits off a solution; all leaves predict 0 still."""
+
+    def allows(self, tree: Tree) -> bool:
+        """Return whether no split of a tree has more features than its hyperplanes may have."""
+        return True
 
     def complexity(self, tree: Tree) -> FloatArray:
         """Return the (|B|,) share of each split in the complexity: 1 for a split, unless it counts features."""

@@ -111,6 +111,8 @@ class OCTHClassifier(PaperEstimator, TreeClassifier):
         Least number of samples in a leaf that holds any; at least 1.
     mu
         Margin that stands for the strict inequality to the left; above 0, below 1.
+    max_features
+        Most features in a split; 0 for any number.
     costs
         K rows of K costs of predicting the class of the column for a sample of the class of the row, classes sorted, or
         a ``.csv`` file of them; ``None`` for 1 per error.
@@ -123,6 +125,7 @@ class OCTHClassifier(PaperEstimator, TreeClassifier):
     alpha: float = 0.0
     N_min: int = 1
     mu: float = 0.005
+    max_features: int = 0
     costs: Any = None
 
     def _formulation_name(self) -> str:
@@ -276,6 +279,8 @@ class ORTRegressor(PaperEstimator, TreeRegressor):
         ``"squared"`` or ``"absolute"``.
     mu
         Margin that stands for the strict inequality to the left, of hyperplane splits only; above 0, below 1.
+    max_features
+        Most features in a split, of hyperplane splits only; 0 for any number.
     lam
         Weight of the coefficients of linear leaves, at least 0; a coefficient of 1 moves the prediction by the whole
         range of the target along the whole range of the feature.
@@ -295,6 +300,7 @@ class ORTRegressor(PaperEstimator, TreeRegressor):
     N_min: int = 1
     loss: str = "squared"
     mu: float = 0.005
+    max_features: int = 0
     lam: float = 0.01
     regulariser: str = "l1"
     M_r: float = 10.0

@@ -91,6 +91,8 @@ class ModelOperations(ABC):
     #: Whether splits and leaves take features of which several stand for one column: sets of levels, and numbers with
     #: missing values on either side. Splits have one feature then, and leaves none.
     takes_sets: ClassVar[bool] = False
+    #: Hyperparameters of related models that this one refuses, each with the reason as a clause.
+    refused_parameters: ClassVar[Mapping[str, str]] = {}
     #: Variants, the default first: the strongest one proven not to cut off an optimum.
     variants: ClassVar[tuple[str, ...]] = ("paper",)
     #: How features are scaled unless the user says otherwise.

@@ -491,6 +491,7 @@ def check_parameters(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
     for name in values:
         if name not in known:
             model = getattr(cls, "name", cls.__name__)
+            _check_not_refused(cls, name)
             raise ParameterError(
                 f"{model} has no parameter {name!r:.60}{did_you_mean(name, known)}; it has {', '.join(known)}"
             )
@@ -516,6 +517,7 @@ def parse_parameters(cls: type, assignments: Sequence[str]) -> dict[str, Any]:
                 f"--param {assignment!r} has no '='; write NAME=VALUE, for example {next(iter(known), 'C')}=1"
             )
         if name not in known:
+            _check_not_refused(cls, name)
             # Letters of the papers are easily given in the other case.
             hint = suggestion(name, known, otherwise=".")
             raise ParameterError(f"no parameter {name!r}{hint} Known: {', '.join(known)}")
@@ -523,6 +525,12 @@ def parse_parameters(cls: type, assignments: Sequence[str]) -> dict[str, Any]:
             raise ParameterError(f"parameter {name!r} is given twice")
         values[name] = known[name].parse(text.strip())
     return values
+
+
+def _check_not_refused(cls: type, name: str) -> None:
+    """Raise an error for a hyperparameter of related models that a formulation refuses with a reason."""
+    if reason := getattr(cls, "refused_parameters", {}).get(name):
+        raise ParameterError(f"{getattr(cls, 'name', cls.__name__)} takes no {name}: {reason}")
 
 
 def per_node(name: str, value: PerNode, depth: int) -> FloatArray:

@@ -60,6 +60,8 @@ class TreeCharges:
     margin
         Least distance between the scores of both sides of a hyperplane, for weights of sum 1 and features in [0, 1];
         ``None`` for univariate splits.
+    max_features
+        Most features in a split that is a hyperplane; 0 for any number.
     coefficient_cost
         Of leaves that predict a linear function (squared loss): the cost of its coefficients, by the sum of their
         sizes, in units of the loss; ``None`` for constant leaves.
@@ -84,6 +86,7 @@ class TreeCharges:
     costs: FloatArray | None = None
     table: FloatArray | None = None
     margin: float | None = None
+    max_features: int = 0
     coefficient_cost: float | None = None
     treatment: IntArray | None = None
     mu: float = 0.0

@@ -409,6 +409,7 @@ def samples_of(
         tolerance=tolerance,
         pass_tolerance=COARSE_PASS * float(unit) if many else 0.0,
         hyperplanes=hyperplanes if oblique else -1,
+        max_features=problem.max_features or len(features),
     )
     return samples, features
 

@@ -54,6 +54,8 @@ class Samples(NamedTuple):
         Least improvement by a pass over all nodes after which there is another one.
     hyperplanes
         Random hyperplanes that each visit of a node tries, besides the best univariate split; -1 for univariate trees.
+    max_features
+        Most features of a hyperplane.
     """
 
     kind: int
@@ -72,6 +74,7 @@ class Samples(NamedTuple):
     tolerance: float
     pass_tolerance: float
     hyperplanes: int
+    max_features: int
 
 
 #: A node: feature of its split, or :data:`LEAF`, :data:`NONE`, :data:`OBLIQUE`; least rank that goes right, or least

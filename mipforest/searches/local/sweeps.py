@@ -433,7 +433,7 @@ def no_hyperplane(*_: object) -> bool:
 def draw_hyperplane(samples: Samples, work: Work, order: Int32Array, begin: int, m: int) -> None:
     """Draw weights, and a threshold between the scores of two samples of the node."""
     p, a = len(samples.rank), work.weights[AT_WORK]
-    number = p if p <= MAX_FEATURES else 1 + draw(work, MAX_FEATURES)
+    number = min(samples.max_features, p if p <= MAX_FEATURES else 1 + draw(work, MAX_FEATURES))
     for j in range(p):
         a[j], work.features[j] = 0.0, j
     for k in range(number):
@@ -494,7 +494,7 @@ def improve_hyperplane(
                 found, b = _best_threshold(samples, work, order, begin, m, leaves, k, size, best - constant)
                 if found < np.inf:
                     best, shift = found + constant, b - a[p]
-            if k >= 0:
+            if k >= 0 and used < samples.max_features:
                 constant = charges + samples.split_cost * (used + 1)
                 found, c, moved = _best_coefficient(
                     samples, work, order, begin, m, leaves, k, size, best - constant

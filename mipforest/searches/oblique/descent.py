@@ -128,9 +128,13 @@ class Descent:
         size = float(np.abs(tree.w[t]).sum()) if problem.l1 else 1.0
         # The threshold stands in the middle of the gap.
         room = problem.gap * size / 2 * (1.0 - 1e-9)
-        low = np.minimum.reduceat(score, problem.first[:-1])
-        high = np.maximum.reduceat(score, problem.first[:-1])
+        low, high = self._spans(score)
         return low >= room, (low >= room) | (high <= -room)
+
+    def _spans(self, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the least and the greatest score (G,) of each group, by those of all points (N,)."""
+        first = self.problem.first[:-1]
+        return np.minimum.reduceat(score, first), np.maximum.reduceat(score, first)
 
     def _below(self, tree: Splits, t: int, groups: IntArray) -> FloatArray:
         """Return what each group costs (G,) at or below a node that some groups reach; infinite where it may not go."""
@@ -246,12 +250,16 @@ class Descent:
         prices = problem.prices[level]
         features = np.flatnonzero(prices < keep)
         penalty = 10.0 ** rng.uniform(*PENALTIES)
-        most = int((np.cumsum(np.sort(prices[features])) < keep).sum())
+        most = min(
+            int((np.cumsum(np.sort(prices[features])) < keep).sum()), problem.max_features or len(features)
+        )
         if most == 0:
             return None
         sizes = [len(features)]
         if prices[features].max() > 0:
             sizes.append(min(most, 1 + int(rng.geometric(0.3))))
+        elif most < len(features):
+            sizes.append(most)
         w = np.zeros(problem.X.shape[1])
         for size in sizes:
             if size < len(features):
@@ -273,11 +281,7 @@ class Descent:
     ) -> tuple[float, float]:
         """Return the cheapest threshold of a direction of absolute sum 1 that keeps the gap, as an intercept."""
         problem = self.problem
-        score = problem.X @ w
-        low = np.minimum.reduceat(score, problem.first[:-1])[groups]
-        high = np.maximum.reduceat(score, problem.first[:-1])[groups]
-        order = np.argsort(low, kind="stable")
-        reach, floor = np.maximum.accumulate(high[order])[:-1], low[order][1:]
+        order, reach, floor = self._places(problem.X @ w, groups)
         left = np.cumsum(charges[order, 0])[:-1]
         right = np.cumsum(charges[order[::-1], 1])[::-1][1:]
         below = np.cumsum(problem.size[groups][order])
@@ -291,6 +295,20 @@ class Descent:
         price = float(problem.prices[level][w != 0].sum())
         return price + float(cost[best]), -float(reach[best] + floor[best]) / 2
 
+    def _places(self, score: FloatArray, groups: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return some groups (m,) in order of their least scores, and the m - 1 places between them.
+
+        Returns
+        -------
+        order
+            (m,) places of the groups, the least score first.
+        reach, floor
+            (m - 1,) greatest score of the groups up to a place, and least score of those behind it.
+        """
+        low, high = (span[groups] for span in self._spans(score))
+        order = np.argsort(low, kind="stable")
+        return order, np.maximum.accumulate(high[order])[:-1], low[order][1:]
+
     def _children(self, tree: Splits, t: int, groups: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return what each group would cost on either side of a node, with the labels that leaves have now."""
         right = self._sides(tree, t)[0][groups]
@@ -303,7 +321,8 @@ class Descent:
         """Draw a few supports below a price, cheap ones rather, and all with the features of a split."""
         able = np.flatnonzero(items.price < keep)
         if len(able) > SUPPORTS:
-            weight = 1.0 / (1.0 + np.arange(len(able)))
+            price = items.price[able]
+            weight = 1.0 / (1.0 + np.searchsorted(price, price))  # equal prices, equal chances
             able = able[self._rng.choice(len(able), SUPPORTS, replace=False, p=weight / weight.sum())]
         used = np.flatnonzero(w)
         if len(used) and len(used) <= items.features.shape[1]:
@@ -329,11 +348,7 @@ class Descent:
     def _threshold(self, tree: Splits, t: int) -> None:
         """Move the threshold of a node to a random place where it keeps the gap; remove its split where none does."""
         problem = self.problem
-        score = problem.X @ tree.w[t]
-        low = np.minimum.reduceat(score, problem.first[:-1])
-        high = np.maximum.reduceat(score, problem.first[:-1])
-        order = np.argsort(low, kind="stable")
-        reach, floor = np.maximum.accumulate(high[order])[:-1], low[order][1:]
+        _, reach, floor = self._places(problem.X @ tree.w[t], self._all)
         size = float(np.abs(tree.w[t]).sum()) if problem.l1 else 1.0
         b = -(reach + floor) / 2
         wide = floor - reach >= problem.gap * size

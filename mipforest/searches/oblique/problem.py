@@ -57,6 +57,8 @@ class ObliqueProblem:
         Least intercept above the last level.
     least_price
         What a tree without a split pays in addition.
+    max_features
+        Most features in a split; 0 for any number.
     """
 
     X: FloatArray
@@ -70,6 +72,7 @@ class ObliqueProblem:
     N_min: int = 1
     upper_intercepts: float = -1.0
     least_price: float = 0.0
+    max_features: int = 0
 
     @classmethod
     def of(cls, structure: HyperplaneCharges | LabelledLeaves, X: FloatArray, depth: int) -> ObliqueProblem:
@@ -108,6 +111,7 @@ class ObliqueProblem:
             l1=True,
             given_labels=False,
             N_min=structure.N_min,
+            max_features=structure.max_features,
         )
 
     @property
@@ -175,7 +179,7 @@ class Level:
         """
         last = level == problem.depth - 1
         both_ways = last or sides_differ
-        supports, rest = cheap_supports(problem.prices[level], limit)
+        supports, rest = cheap_supports(problem.prices[level], limit, problem.max_features)
         pairs = [(0, 1)]
         if last:
             K = problem.charges.shape[1]
@@ -207,29 +211,44 @@ class Level:
         )
 
 
-def cheap_supports(prices: FloatArray, limit: float) -> tuple[list[tuple[tuple[int, ...], float]], float]:
+def cheap_supports(
+    prices: FloatArray, limit: float, max_features: int = 0
+) -> tuple[list[tuple[tuple[int, ...], float]], float]:
     """Return supports whose price is below a limit, and the least price of the supports left out (inf if none are).
 
-    A feature without a price is in every support, as it can have the weight 0. Supports that are left out have more
-    than :data:`MOST_FEATURES` features, or are none of the :data:`MOST_SUPPORTS` cheapest.
+    A support has as many features without a price as it may have, all of them if there is no other limit: they can have
+    the weight 0. Supports that are left out have more than :data:`MOST_FEATURES` features, or are none of the
+    :data:`MOST_SUPPORTS` cheapest.
+
+    Parameters
+    ----------
+    prices
+        (p,) what each feature costs.
+    limit
+        Price from which on supports are of no use.
+    max_features
+        Most features of a support; 0 for any number.
     """
-    free = tuple(np.flatnonzero(prices == 0).tolist())
+    free = np.flatnonzero(prices == 0).tolist()
     priced = [int(j) for j in np.argsort(prices, kind="stable") if 0 < prices[j] < limit]
-    if len(free) > MOST_FEATURES:
-        return [], 0.0
-    found = [(free, 0.0)] if free else []
+    most = max_features or len(prices)
+    found: list[tuple[tuple[int, ...], float]] = []
     rest = np.inf
-    for k in range(1, len(priced) + 1):
-        least = float(prices[priced[:k]].sum())
+    for k in range(min(len(priced), most) + 1):
+        least, n_free = float(prices[priced[:k]].sum()), min(len(free), most - k)
+        if k + n_free == 0:
+            continue
         if least >= limit:
             break
-        if k + len(free) > MOST_FEATURES or len(found) > MOST_SUPPORTS or comb(len(priced), k) > MOST_LISTED:
+        listed = comb(len(priced), k) * comb(len(free), n_free)
+        if k + n_free > MOST_FEATURES or len(found) > MOST_SUPPORTS or listed > MOST_LISTED:
             rest = least
             break
         found += [
-            (tuple(sorted((*free, *chosen))), cost)
+            (tuple(sorted((*unpaid, *chosen))), cost)
             for chosen in combinations(priced, k)
             if (cost := float(prices[list(chosen)].sum())) < limit
+            for unpaid in combinations(free, n_free)
         ]
     found.sort(key=lambda support: support[1])
     if len(found) > MOST_SUPPORTS:

@@ -12,32 +12,32 @@ from mipforest.searches.oblique.search import Split
 TOLERANCE = 1e-7
 
 
+def is_parted(problem, F, left, right, least=-1.0):
+    """Return whether a hyperplane on F parts two sets of groups: it exists for fixed sides, gap and box."""
+    rows, limits = [], []
+    k = len(F)
+    for sign, groups in ((1.0, left), (-1.0, right)):
+        for group in groups:
+            for x in problem.X[problem.first[group] : problem.first[group + 1]][:, F]:
+                rows.append([*(sign * x), *(-sign * x if problem.l1 else []), sign])
+                limits.append(-problem.gap if sign > 0 else 0.0)
+    bounds = [(-1, 1)] * k + [(least, 1)]
+    if problem.l1:
+        rows.append([1.0] * (2 * k) + [0.0])
+        limits.append(1.0)
+        bounds = [(0, 1)] * (2 * k) + [(-1, 1)]
+    return linprog(np.zeros(len(bounds)), A_ub=rows, b_ub=limits, bounds=bounds).status == 0
+
+
 def optimum(problem, least_intercept=-1.0):
     """Return the least value of a tree of an :class:`~mipforest.searches.oblique.problem.ObliqueProblem`."""
-    points = [problem.X[a:b] for a, b in zip(problem.first[:-1], problem.first[1:], strict=True)]
     p = problem.X.shape[1]
-    supports = [F for k in range(1, p + 1) for F in combinations(range(p), k)]
+    most = problem.max_features or p
+    supports = [F for k in range(1, most + 1) for F in combinations(range(p), k)]
 
     @cache
     def parted(F, left, right, least):
-        """Whether a hyperplane on F parts two sets: it exists for fixed sides, gap and box."""
-        rows, limits = [], []
-        k = len(F)
-        for group in left:
-            for x in points[group][:, F]:
-                rows.append([*x, *(-x if problem.l1 else []), 1.0])
-                limits.append(-problem.gap)
-        for group in right:
-            for x in points[group][:, F]:
-                rows.append([*-x, *(x if problem.l1 else []), -1.0])
-                limits.append(0.0)
-        bounds = [(-1, 1)] * k + [(least, 1)]
-        if problem.l1:
-            rows.append([1.0] * (2 * k) + [0.0])
-            limits.append(1.0)
-            bounds = [(0, 1)] * (2 * k) + [(-1, 1)]
-        found = linprog(np.zeros(len(bounds)), A_ub=rows, b_ub=limits, bounds=bounds)
-        return found.status == 0
+        return is_parted(problem, F, left, right, least)
 
     @cache
     def dichotomies(F, groups, least):

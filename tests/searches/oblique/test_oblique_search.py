@@ -32,7 +32,13 @@ def random_problem(seed, *, most_points, most_features, depth=None):
         y[:2] = 0, 1
         weight = rng.choice([1.0, 2.0, 0.5], n) if seed % 4 == 1 else None
         structure = HyperplaneCharges(
-            y=y, loss="classes", split_cost=price, N_min=int(rng.integers(1, 3)), weight=weight, margin=gap
+            y=y,
+            loss="classes",
+            split_cost=price,
+            N_min=int(rng.integers(1, 3)),
+            weight=weight,
+            margin=gap,
+            max_features=(0, 1, 2)[seed // 2 % 3],
         )
     else:
         group = np.unique(rng.integers(0, n, n), return_inverse=True)[1] if seed % 4 else np.arange(n)
