@@ -306,6 +306,12 @@ def heapify(store: Store) -> None:
 
 
 @entry
+def add(store: Store, box: int) -> None:
+    """Put a box into the heap."""
+    push(store, box)
+
+
+@entry
 def drop_first(store: Store) -> None:
     """Take the first box out of the heap."""
     pop(store)

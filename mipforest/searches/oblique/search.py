@@ -51,6 +51,7 @@ from mipforest.searches.oblique.kernels import (
     refine,
     sides,
 )
+from mipforest.searches.oblique.lines import Directions, refine_lines
 from mipforest.searches.oblique.problem import Level, ObliqueProblem, separating
 from mipforest.time_budget import Stopped
 
@@ -62,6 +63,9 @@ STEPS_AT_ONCE = 20_000
 
 #: Boxes bisected at the last level, and above it, for a bound on sets that still grow.
 STEPS_FOR_A_BOUND, NODES_FOR_A_BOUND = 3_000, 30
+
+#: The same for intervals of directions, each of which takes a pass over all thresholds.
+LINES_AT_ONCE, LINES_FOR_A_BOUND = 1_000, 300
 
 #: Open groups of a box whose sides are chosen one by one, instead of bisecting the box on.
 FEW_OPEN = 4
@@ -196,7 +200,13 @@ class ObliqueSearch:
         self._least, self._most = problem.charges.min(axis=1), problem.charges.max(axis=1)
         self._rounding = ROUNDING * float(problem.charges.sum())
         limit = upper - float(self._least.sum())
-        self.levels = [Level.of(problem, level, limit) for level in range(problem.depth)]
+        self._directions = Directions.of(problem, limit)
+        last = (
+            Level.of(problem, problem.depth - 1, limit)
+            if self._directions is None
+            else self._directions.level
+        )
+        self.levels = [*(Level.of(problem, level, limit) for level in range(problem.depth - 1)), last]
         self._planes: dict[tuple[int, int, bytes], tuple[FloatArray, float, bool] | None] = {}
         self._values: dict[tuple[int, int, bytes], float] = {}
         self._number = count()
@@ -427,7 +437,7 @@ class ObliqueSearch:
         """Return the value of a box whose groups are all decided, and its best tree; ``None`` where none is proven."""
         assert box.left is not None
         assert box.right is not None
-        key = (level, box.item, box.left.tobytes() + b"|" + box.right.tobytes())
+        key = (level, box.item, _dichotomy(box.left, box.right))
         # The value of a dichotomy is the same in every box; it was not below a larger amount before.
         if self._values.get(key, -np.inf) >= keep:
             return np.inf, None
@@ -440,7 +450,7 @@ class ObliqueSearch:
         price = float(items.price[box.item])
         assert box.left is not None
         assert box.right is not None
-        plane = self._plane(level, box.item, box.left, box.right)
+        plane = self._plane(level, box.item, box.left, box.right, reversible=True)
         if plane is None:
             return np.inf, None
         left = self._solve(level + 1, box.left, box.left_cover, keep - price - box.right_bound, exact=True)
@@ -455,17 +465,18 @@ class ObliqueSearch:
         return value, Split(level, w, b, *trees)
 
     def _plane(
-        self, level: int, item: int, left: IntArray, right: IntArray
+        self, level: int, item: int, left: IntArray, right: IntArray, *, reversible: bool
     ) -> tuple[FloatArray, float, bool] | None:
         """Return a hyperplane of a support that parts two sets, and whether it sends the left one right."""
-        key = (level, item, left.tobytes() + b"|" + right.tobytes())
+        key = (level, item, _dichotomy(left, right))
         if key not in self._planes:
             items, problem = self.levels[level].items, self.problem
             features = items.features[item, : items.n_features[item]]
+            least = -1.0 if level == problem.depth - 1 else problem.upper_intercepts
             found = None
-            for turned in (False, True):
+            for turned in (False, True) if reversible else (False,):
                 a, c = (right, left) if turned else (left, right)
-                plane = separating(problem, features, a, c, problem.upper_intercepts)
+                plane = separating(problem, features, a, c, least)
                 if plane is not None:
                     found = (*plane, turned)
                     break
@@ -478,7 +489,11 @@ class ObliqueSearch:
         self, groups: IntArray, cover: Boxes | None, keep: float, *, exact: bool, untouched: bool
     ) -> Found:
         """Search the splits of the last level."""
-        problem, own = self.problem, self.levels[-1]
+        problem, own, directions = self.problem, self.levels[-1], self._directions
+        most, at_once = (
+            (STEPS_FOR_A_BOUND, STEPS_AT_ONCE) if directions is None else (LINES_FOR_A_BOUND, LINES_AT_ONCE)
+        )
+        at_once = at_once if exact else min(most, at_once)
         leaf = self._leaf(groups, exact=exact, untouched=untouched)
         rest = own.rest + float(self._least[groups].sum())
         keep = min(keep, self.upper - self._rounding)
@@ -488,31 +503,29 @@ class ObliqueSearch:
         tree: Split | int | None = None
         proven = False
         while True:
-            reason, done = refine(
-                self._points,
-                own.items,
-                store,
-                part,
-                least_size,
-                keep,
-                target,
-                self._rounding,
-                min(STEPS_AT_ONCE, STEPS_FOR_A_BOUND) if not exact else STEPS_AT_ONCE,
-            )
+            bounds = (least_size, keep, target, self._rounding, at_once)
+            if directions is None:
+                reason, done = refine(self._points, own.items, store, part, *bounds)
+            else:
+                reason, done = refine_lines(directions.lines, own.items, store, part, groups, *bounds)
             taken += done
             self.steps += done
             self._look()
             if reason == FULL:
                 store = _larger(store)
             elif reason == STEPS:
-                if not exact and taken >= STEPS_FOR_A_BOUND:
+                if not exact and taken >= most:
                     break
             elif reason == DECIDED and exact:
                 tree = self._realised(store, groups)
                 if tree is not None:
                     proven = True
                     break
-                drop_first(store)
+                if directions is None:
+                    drop_first(store)
+                else:
+                    store = _larger(store) if store.n[0] == len(store.bound) else store
+                    directions.exclude(store)
             else:
                 proven = reason == FOUND
                 break
@@ -548,21 +561,21 @@ class ObliqueSearch:
 
     def _realised(self, store: Store, groups: IntArray) -> Split | None:
         """Return a split of the dichotomy that the first box of the heap stands for, if its support has one."""
-        own, box = self.levels[-1], int(store.heap[0])
+        own, box, last = self.levels[-1], int(store.heap[0]), self.problem.depth - 1
         one = int(store.item[box])
-        k = int(own.items.n_features[one])
-        features = own.items.features[one]
-        may = np.empty(len(groups), np.int64)
-        sides(self._points, features, k, store.centre[box], store.half[box], groups, may)
-        left, right = groups[may == LEFT], groups[may == RIGHT]
-        key = (self.problem.depth - 1, one, left.tobytes() + b"|" + right.tobytes())
-        if key not in self._planes:
-            plane = separating(self.problem, features[:k], left, right, -1.0)
-            self._planes[key] = None if plane is None else (*plane, False)
-        plane_found = self._planes[key]
-        if plane_found is None:
-            return None
-        return Split(self.problem.depth - 1, *plane_found[:2], *self._labels(own, one))
+        if self._directions is None:
+            k, may = int(own.items.n_features[one]), np.empty(len(groups), np.int64)
+            sides(self._points, own.items.features[one], k, store.centre[box], store.half[box], groups, may)
+            goes_left = may == LEFT
+        else:
+            goes_left = self._directions.left_of(one, groups)
+        plane = self._plane(last, one, groups[goes_left], groups[~goes_left], reversible=False)
+        return None if plane is None else Split(last, *plane[:2], *self._labels(own, one))
+
+
+def _dichotomy(left: IntArray, right: IntArray) -> bytes:
+    """Return what two sets of groups are remembered by."""
+    return left.tobytes() + b"|" + right.tobytes()
 
 
 def _parts(box: Box) -> tuple[Box, Box]:
