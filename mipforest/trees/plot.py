@@ -9,7 +9,7 @@ Of a randomised tree, a figure of parallel coordinates shows what moves its pred
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
 from os import PathLike
@@ -32,7 +32,14 @@ from mipforest.atomic import atomic_write
 from mipforest.meanings import LevelSet
 from mipforest.trees.node_statistics import NodeStatistics, node_statistics
 from mipforest.trees.randomized import RandomizedTree
-from mipforest.trees.reachable import ReachableNode, reachable_tree, shown_tree
+from mipforest.trees.reachable import (
+    ReachableNode,
+    chord,
+    reachable_tree,
+    rectangle,
+    shown_tree,
+    split_line,
+)
 from mipforest.trees.text import (
     describe_linear_leaf,
     describe_split,
@@ -40,7 +47,7 @@ from mipforest.trees.text import (
     format_number,
     leaf_text,
 )
-from mipforest.trees.tree import Tree
+from mipforest.trees.tree import Tree, as_samples, class_numbers, target_values
 
 #: Space between the boxes of a tree, in inches.
 HORIZONTAL_GAP = 0.18
@@ -253,6 +260,29 @@ PALE = "#767676"
 MAX_COUNTS = 4
 
 
+#: Side of the scatter plot of a split on two features, in inches, and most samples that it shows.
+SCATTER, MAX_POINTS = 1.3, 300
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    """The samples at a split on two features, and its line, in a square from 0 to 1.
+
+    Attributes
+    ----------
+    points
+        (m, 2) samples, the first feature to the right and the second one up.
+    colours
+        (m,) their colours.
+    line
+        (2, 2) ends of the line; ``None`` where it does not cross the square.
+    """
+
+    points: FloatArray
+    colours: tuple[str, ...]
+    line: FloatArray | None
+
+
 class Line(NamedTuple):
     """One line of text: what it says, its size in points, weight and colour."""
 
@@ -264,7 +294,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class NodeBox:
-    """The box of a node, from top to bottom: lines, bar of class counts, counts. Sizes in inches.
+    """The box of a node, from top to bottom: lines, scatter plot, bar of class counts, counts. Sizes in inches.
 
     Attributes
     ----------
@@ -276,6 +306,8 @@ class NodeBox:
         Lines below the bar.
     face, edge
         Colours of the box.
+    scatter
+        Scatter plot of a split on two features, if there is one.
     """
 
     lines: tuple[Line, ...]
@@ -283,18 +315,21 @@ class NodeBox:
     footer: tuple[Line, ...]
     face: str
     edge: str
+    scatter: Scatter | None = None
 
     @cached_property
     def width(self) -> float:
         """Width of the box."""
         texts = [text_width(line.text, line.points, line.weight) for line in self.lines + self.footer]
-        return max([MIN_WIDTH, *(width + 2 * PADDING for width in texts)])
+        drawn = [] if self.scatter is None else [SCATTER]
+        return max([MIN_WIDTH, *(width + 2 * PADDING for width in (*texts, *drawn))])
 
     @property
     def height(self) -> float:
         """Height of the box."""
         texts = sum(line_height(line.points) for line in self.lines + self.footer)
-        return texts + (BAR_HEIGHT + 2 * BAR_GAP if self.bar else 0.0) + 2 * PADDING
+        drawn = 0.0 if self.scatter is None else SCATTER + BAR_GAP
+        return texts + drawn + (BAR_HEIGHT + 2 * BAR_GAP if self.bar else 0.0) + 2 * PADDING
 
 
 def node_box(tree: Tree, node: ReachableNode, statistics: NodeStatistics | None, max_terms: int) -> NodeBox:
@@ -319,6 +354,52 @@ def node_box(tree: Tree, node: ReachableNode, statistics: NodeStatistics | None,
     )
     face = tint(colour, 0.25 if tree.is_classifier else 0.35)
     return NodeBox((header, *prediction), bar, footer, face, colour)
+
+
+def with_scatters(
+    tree: Tree, boxes: Mapping[int, NodeBox], X: Any, y: npt.ArrayLike | None
+) -> dict[int, NodeBox]:
+    """Give the box of each split on exactly two features a scatter plot of the samples there.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    boxes
+        Box of each node that is shown, by number.
+    X, y
+        (n, p) samples in original units, and (n,) their targets, which colour them, or ``None``.
+    """
+    two = [t for t in boxes if t < tree.topology.n_branches and np.count_nonzero(tree.w[t]) == 2]
+    if not two or isinstance(tree, RandomizedTree):
+        return dict(boxes)
+    samples, passed = as_samples(X, tree.features, tree.n_features), tree.decision_path(X)
+    if y is None:
+        colours = np.full(len(samples), FAINT)
+    elif tree.is_classifier:
+        palette = np.array(class_colours(len(tree.classes)))
+        colours = palette[class_numbers(tree.classes, y, len(samples))]
+    else:
+        values = target_values(y, len(samples))
+        colours = np.array(value_colours(values, float(values.min()), float(values.max())))
+    found = dict(boxes)
+    for t in two:
+        here = np.flatnonzero(passed[:, t])
+        if len(here) == 0:
+            continue
+        features = np.flatnonzero(tree.w[t])
+        points = samples[here][:, features]
+        low, high = points.min(axis=0), points.max(axis=0)
+        border = np.where(high > low, 0.05 * (high - low), 1.0)
+        low, size = low - border, high - low + 2 * border
+        w, b = split_line(tree, t)
+        line = chord(rectangle(np.zeros(2), np.ones(2)), w[features] * size, float(w[features] @ low) + b)
+        shown = np.unique(np.linspace(0, len(here) - 1, MAX_POINTS).round().astype(np.int64))
+        scatter = Scatter((points[shown] - low) / size, tuple(colours[here[shown]]), line)
+        axes = [Line(f"{arrow} {shorten(tree.feature_names[j], 24)}", 7.5, colour=FAINT)
+                for arrow, j in zip("→↑", features, strict=True)]  # fmt: skip
+        found[t] = replace(boxes[t], lines=(*boxes[t].lines, *axes), scatter=scatter)
+    return found
 
 
 def leaf_colours(tree: Tree, statistics: NodeStatistics | None) -> tuple[str, ...]:
@@ -460,7 +541,8 @@ def plot_tree(
     A split shows the condition for going right ("yes") in original units: a univariate one with four
     significant digits, an oblique one with three and some of its terms only, one per line: those of largest weight, or,
     with samples, those that move the score most
-    (see :func:`~mipforest.trees.node_statistics.feature_influence`). A leaf
+    (see :func:`~mipforest.trees.node_statistics.feature_influence`). With samples, a split on exactly two features is
+    a small scatter plot too, of at most 300 of the samples there, with its line. A leaf
     shows its prediction in the colour of its class or value; a linear leaf its function in original units,
     the most influential terms only, in the colour of its mean target (grey where none is known). With
     samples, boxes show their number, leaves without any are pale, and those of a logistic tree show the mean
@@ -500,6 +582,8 @@ def plot_tree(
     known = [training] if isinstance(training, NodeStatistics) else []
     root = shown_tree(tree, *known, statistics) if training else reachable_tree(tree)
     boxes = {node.number: node_box(tree, node, statistics, max_terms) for node in _walk(root)}
+    if X is not None:
+        boxes = with_scatters(tree, boxes, X, y)
     layout = place(root, {number: (box.width, box.height) for number, box in boxes.items()})
     legend = _legend_width(tree) if tree.is_classifier else 0.0
     width = max(layout.width, legend) + 2 * MARGIN
@@ -597,6 +681,9 @@ class _Drawing:
         )
         self.axes.add_patch(outline)
         y = self._lines(box.lines, centre, top - PADDING)
+        if box.scatter is not None:
+            self._scatter(box.scatter, centre - SCATTER / 2, y - BAR_GAP - SCATTER)
+            y -= SCATTER + BAR_GAP
         if box.bar:
             self._bar(box, centre - width / 2 + PADDING, y - BAR_GAP - BAR_HEIGHT, width - 2 * PADDING)
             y -= BAR_HEIGHT + 2 * BAR_GAP
@@ -608,6 +695,24 @@ class _Drawing:
             self._text(line, x, y - height / 2)
             y -= height
         return y
+
+    def _scatter(self, scatter: Scatter, left: float, bottom: float) -> None:
+        corner = np.array([left, bottom])
+        frame = Rectangle(
+            (left, bottom),
+            SCATTER,
+            SCATTER,
+            facecolor="white",
+            edgecolor="#bbbbbb",
+            linewidth=0.6 * self.zoom,
+            zorder=3,
+        )
+        self.axes.add_patch(frame)
+        points, size = corner + SCATTER * scatter.points, (2.2 * self.zoom) ** 2
+        self.axes.scatter(points[:, 0], points[:, 1], s=size, c=list(scatter.colours), linewidths=0, alpha=0.8, zorder=4)
+        if scatter.line is not None:
+            ends = corner + SCATTER * scatter.line
+            self.axes.plot(*ends.T, color=INK, linewidth=1.2 * self.zoom, solid_capstyle="butt", zorder=5)
 
     def _bar(self, box: NodeBox, left: float, bottom: float, width: float) -> None:
         for share, colour in zip(box.bar, self.colours, strict=True):

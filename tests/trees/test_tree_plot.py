@@ -9,7 +9,17 @@ from matplotlib.figure import Figure
 from tree_strategies import random_tree, trees
 
 from mipforest.trees import Tree, node_statistics, plot_tree, save_plot
-from mipforest.trees.plot import PALE, UNKNOWN, leaf_colours, node_box, place, shorten, value_colours
+from mipforest.trees.plot import (
+    MAX_POINTS,
+    PALE,
+    UNKNOWN,
+    leaf_colours,
+    node_box,
+    place,
+    shorten,
+    value_colours,
+    with_scatters,
+)
 from mipforest.trees.reachable import reachable_tree
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -265,3 +275,34 @@ def test_leaves_of_a_logistic_tree_show_their_probability():
     shown = [text for text in texts(plot_tree(tree, X)) if "probability" in text]
     means = [tree.predict_proba(X[:1])[:, 0].mean(), tree.predict_proba(X[1:])[:, 1].mean()]
     assert shown == [f"probability {mean:.0%} on average" for mean in means]
+
+
+def test_a_split_on_two_features_is_a_scatter_plot_with_its_line():
+    tree = Tree(
+        1,
+        np.array([[1.0, 0.0, -2.0]]),
+        np.array([0.5]),
+        np.array([0, 1]),
+        ("no", "yes"),
+        ("a", "b", "c"),
+    )
+    X = np.random.default_rng(0).random((500, 3))
+    box = with_scatters(tree, {0: node_box(tree, reachable_tree(tree), None, 3)}, X, tree.predict(X))[0]
+    scatter = box.scatter
+    assert len(scatter.points) == MAX_POINTS
+    assert scatter.points.min() >= 0
+    assert scatter.points.max() <= 1
+    assert [line.text for line in box.lines[-2:]] == ["→ a", "↑ c"]
+    # The line has the classes, which are those of the tree, on its two sides.
+    (x0, y0), (x1, y1) = scatter.line
+    side = (x1 - x0) * (scatter.points[:, 1] - y0) - (y1 - y0) * (scatter.points[:, 0] - x0) > 0
+    assert len({(on, colour) for on, colour in zip(side, scatter.colours, strict=True)}) == 2
+    assert len(plot_tree(tree, X, tree.predict(X)).axes[0].collections) == 1
+
+
+def test_other_splits_and_trees_without_samples_have_no_scatter_plot():
+    tree = random_tree(2, 3)
+    X = np.random.default_rng(0).random((30, 3))
+    assert not plot_tree(tree, X).axes[0].collections
+    two = Tree(1, np.array([[1.0, -1.0]]), np.array([0.0]), np.array([0, 1]), ("no", "yes"), ("a", "b"))
+    assert not plot_tree(two).axes[0].collections
