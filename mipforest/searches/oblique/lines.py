@@ -20,10 +20,13 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import entry, kernel
 from mipforest.searches.oblique.kernels import (
+    BOTH,
     DECIDED,
     FOUND,
     FULL,
+    LEFT,
     NOTHING,
+    RIGHT,
     STEPS,
     Items,
     Part,
@@ -40,9 +43,6 @@ from mipforest.settings import FEASIBILITY_TOLERANCE
 #: Columns of a box's centre: direction, least and greatest threshold.
 U, FIRST, LAST = 0, 1, 2
 
-#: Half width of an interval from which on ends are sorted from scratch, as the order at its middle says little of them.
-WIDE = 1 / 32
-
 #: Cells of a run that are sorted by insertion.
 SHORT = 24
 
@@ -52,47 +52,54 @@ class Lines(NamedTuple):
 
     Attributes
     ----------
+    support, sign
+        (I,) support of each item, and the sign of the second weight.
     x
-        (I, C, 2) features of the cells of each item; 0 where there is no second one.
+        (S, 2, C) features of the cells of each support; 0 where there is no second one.
     cell
-        (I, G) cell of each group.
-    sign
-        (I,) sign of the second weight.
+        (S, G) cell of each group.
     gap
         Least distance between the scores of both sides.
     tolerance
         What a score may miss its side by.
     key, order
         (3, C) sorted scores of the middle, ends from where on left is allowed, ends up to where right is; their cells.
-    charges, size
-        (K, C) and (C,) sums of the groups in each cell.
-    least
-        (C,) sum of the groups' least charges.
-    member
-        (C,) cells of the groups at hand.
+    gathered, n_cells
+        (S,) last part whose groups were summed up by the cells of each support, and how many cells they have.
+    member, points
+        (S, C) and (S, 2, C) these cells, and their features.
+    charges, size, least
+        (S, K, C), (S, C) and (S, C) sums over the groups in each cell: charges, samples, and least charges.
+    sure
+        (C,) side to which each cell goes at all thresholds of a pass, and 0 where that depends on the threshold.
     may
-        (C,) what each cell may do during a pass.
+        (C,) what each cell may do at a threshold of a pass.
     sums
         (2, K) charges of the cells that have to go left, and right.
     around
         (2,) the nearest thresholds below and above those at which the last pass over a box was best.
     n_left
-        (1,) how many cells go left there, in the order of where left is allowed.
+        (1,) how many cells go left there besides those that are sure to, in the order of where left is allowed.
     stack
         (2, 64) runs that are to be sorted.
     """
 
+    support: IntArray
+    sign: FloatArray
     x: FloatArray
     cell: IntArray
-    sign: FloatArray
     gap: float
     tolerance: float
     key: FloatArray
     order: IntArray
+    gathered: IntArray
+    n_cells: IntArray
+    member: IntArray
+    points: FloatArray
     charges: FloatArray
     size: IntArray
     least: FloatArray
-    member: IntArray
+    sure: IntArray
     may: IntArray
     sums: FloatArray
     around: FloatArray
@@ -122,53 +129,57 @@ class Directions:
         if not problem.l1 or not supports or max(len(support) for support, _ in supports) > 2:
             return None
         X, n_labels, gap = problem.X, problem.charges.shape[1], problem.gap
-        features, signs, prices, cells, x = [], [], [], [], []
-        for support, price in supports:
-            own, cell = np.unique(X[:, list(support)], axis=0, return_inverse=True)
-            own = np.column_stack([own, np.zeros(len(own))])[:, :2]
-            for sign in (1.0, -1.0) if len(support) == 2 else (1.0,):
-                features.append(support)
-                signs.append(sign)
-                prices.append(price)
-                cells.append(cell.ravel())
-                x.append(own)
-        n, most = len(features), max((len(own) for own in x), default=1)
-        padded = np.zeros((n, most, 2))
+        signed = [(i, sign) for i, (own, _) in enumerate(supports) for sign in (1.0, -1.0)[: len(own)]]
+        n, G = len(signed), problem.n_groups
+        cell, most = np.zeros((len(supports), G), np.int64), 0
+        x = np.zeros((len(supports), 2, G))
+        for i, (support, _) in enumerate(supports):
+            own, of = np.unique(X[:, list(support)], axis=0, return_inverse=True)
+            cell[i], most = of.ravel(), max(most, len(own))
+            x[i, : len(support), : len(own)] = own.T
         numbers = np.full((n, 2), -1, dtype=np.int64)
-        for i in range(n):
-            padded[i, : len(x[i])] = x[i]
-            numbers[i, : len(features[i])] = features[i]
+        for one, (i, _) in enumerate(signed):
+            numbers[one, : len(supports[i][0])] = supports[i][0]
         count = (numbers >= 0).sum(axis=1)
+        S = len(supports)
         lines = Lines(
-            x=padded,
-            cell=np.array(cells, dtype=np.int64).reshape(n, len(X)),
-            sign=np.array(signs),
+            support=np.array([i for i, _ in signed], dtype=np.int64),
+            sign=np.array([sign for _, sign in signed]),
+            x=np.ascontiguousarray(x[:, :, :most]),
+            cell=cell,
             gap=gap,
             tolerance=FEASIBILITY_TOLERANCE,
             key=np.zeros((3, most)),
             order=np.zeros((3, most), np.int64),
-            charges=np.zeros((n_labels, most)),
-            size=np.zeros(most, np.int64),
-            least=np.zeros(most),
-            member=np.zeros(most, np.int64),
+            gathered=np.full(S, -1),
+            n_cells=np.zeros(S, np.int64),
+            member=np.zeros((S, most), np.int64),
+            points=np.zeros((S, 2, most)),
+            charges=np.zeros((S, n_labels, most)),
+            size=np.zeros((S, most), np.int64),
+            least=np.zeros((S, most)),
+            sure=np.zeros(most, np.int64),
             may=np.zeros(most, np.int64),
             sums=np.zeros((2, n_labels)),
             around=np.zeros(2),
             n_left=np.zeros(1, np.int64),
             stack=np.zeros((2, 64), np.int64),
         )
+        prices = np.array([supports[i][1] for i, _ in signed])
         nothing = np.zeros(n, np.int64)
         # Scores are in [-1, 1]; a threshold stands up to a gap above one. One feature has the direction 1.
         centre = np.column_stack([np.where(count == 2, 0.5, 1.0), np.full(n, -2.0), np.full(n, 2.0 + gap)])
         half = np.column_stack([np.where(count == 2, 0.5, 0.0), np.zeros((n, 2))])
-        items = Items(numbers, count, np.array(prices), nothing, nothing)
+        items = Items(numbers, count, prices, nothing, nothing)
         return cls(lines, Level(items, centre, half, np.arange(n), rest))
 
     def left_of(self, one: int, groups: IntArray) -> BoolArray:
         """Return which groups (m,) go left where the last pass, over a box of an item, was best and left none open."""
         lines = self.lines
-        cells = lines.member[lines.order[1, : lines.n_left[0]]]
-        left: BoolArray = np.isin(lines.cell[one, groups], cells)
+        i = lines.support[one]
+        sure = np.flatnonzero(lines.sure[: lines.n_cells[i]] == LEFT)
+        cells = lines.member[i, np.concatenate([sure, lines.order[1, : lines.n_left[0]]])]
+        left: BoolArray = np.isin(lines.cell[i, groups], cells)
         return left
 
     def exclude(self, store: Store) -> None:
@@ -184,18 +195,6 @@ class Directions:
             store.fresh[part] = 0
             if store.centre[part, FIRST] <= store.centre[part, LAST]:
                 add(store, part)
-
-
-@kernel
-def insert(key: FloatArray, order: IntArray, n: int) -> None:
-    """Sort keys (n,) that are nearly sorted, with what belongs to them, by insertion."""
-    for i in range(1, n):
-        k, o = key[i], order[i]
-        j = i - 1
-        while j >= 0 and key[j] > k:
-            key[j + 1], order[j + 1] = key[j], order[j]
-            j -= 1
-        key[j + 1], order[j + 1] = k, o
 
 
 @kernel
@@ -231,32 +230,42 @@ def sort(key: FloatArray, order: IntArray, n: int, stack: IntArray) -> None:
                 stack[0, depth], stack[1, depth] = i, high
                 high = j
             depth += 1
-    insert(key, order, n)
+    for i in range(1, n):
+        k, o = key[i], order[i]
+        j = i - 1
+        while j >= 0 and key[j] > k:
+            key[j + 1], order[j + 1] = key[j], order[j]
+            j -= 1
+        key[j + 1], order[j + 1] = k, o
 
 
 @kernel
-def gather(lines: Lines, one: int, part: Part, groups: IntArray) -> int:
-    """Sum up the groups at hand by cells; return how many cells they have."""
+def gather(lines: Lines, i: int, part: Part, groups: IntArray, number: int) -> None:
+    """Sum up the groups at hand, the part of a number, by the cells of a support, unless that is done."""
+    if lines.gathered[i] == number:
+        return
     n_labels, n = len(part.charges), 0
+    member, charges, size, least = lines.member[i], lines.charges[i], lines.size[i], lines.least[i]
     for c in range(len(lines.may)):
         lines.may[c] = -1
     for r in range(len(groups)):
-        c = lines.cell[one, groups[r]]
+        c = lines.cell[i, groups[r]]
         if lines.may[c] < 0:
             lines.may[c] = n
-            lines.member[n] = c
-            lines.size[n], lines.least[n] = 0, 0.0
+            member[n], size[n], least[n] = c, 0, 0.0
             for k in range(n_labels):
-                lines.charges[k, n] = 0.0
+                charges[k, n] = 0.0
+            for f in range(2):
+                lines.points[i, f, n] = lines.x[i, f, c]
             n += 1
         q = lines.may[c]
-        least = part.charges[0, r]
+        own = part.charges[0, r]
         for k in range(n_labels):
-            lines.charges[k, q] += part.charges[k, r]
-            least = min(least, part.charges[k, r])
-        lines.size[q] += part.size[r]
-        lines.least[q] += least
-    return n
+            charges[k, q] += part.charges[k, r]
+            own = min(own, part.charges[k, r])
+        size[q] += part.size[r]
+        least[q] += own
+    lines.gathered[i], lines.n_cells[i] = number, n
 
 
 @kernel
@@ -276,6 +285,7 @@ def look(
     box: int,
     part: Part,
     groups: IntArray,
+    number: int,
     least_size: int,
     keep: float,
 ) -> float:
@@ -288,32 +298,126 @@ def look(
     The bound, infinite where no threshold is left.
     """
     one = store.item[box]
-    n, n_labels = gather(lines, one, part, groups), len(part.charges)
+    i_own, n_labels = lines.support[one], len(part.charges)
+    gather(lines, i_own, part, groups, number)
+    n = lines.n_cells[i_own]
     u, width, sign, price = store.centre[box, U], store.half[box, U], lines.sign[one], items.price[one]
     first, last = store.centre[box, FIRST], store.centre[box, LAST]
-    x, member, charges = lines.x[one], lines.member, lines.charges
+    x, y, charges = lines.points[i_own, 0], lines.points[i_own, 1], lines.charges[i_own]
+    size, least = lines.size[i_own], lines.least[i_own]
     left, right = lines.sums[0], lines.sums[1]
-    key, order = lines.key, lines.order
+    key, order, sure, may = lines.key, lines.order, lines.sure, lines.may
+    least_size = max(1, least_size)  # a split that parts nothing is no better than a leaf
 
-    # The middle of the interval: its splits exist.
-    total = 0
+    # A cell may go left from one end on, and right up to the other. Most do one of both at all thresholds of the box.
     for k in range(n_labels):
         left[k], right[k] = 0.0, 0.0
+    n_active, size_left, size_right, reach_left, floor_right = 0, 0, 0, -np.inf, np.inf
+    low_u, high_u = u - width, u + width
     for c in range(n):
-        key[0, c] = u * x[member[c], 0] + sign * (1.0 - u) * x[member[c], 1]
-        order[0, c] = c
-        total += lines.size[c]
+        one_end = low_u * x[c] + sign * (1.0 - low_u) * y[c]
+        other = high_u * x[c] + sign * (1.0 - high_u) * y[c]
+        left_from = min(one_end, other) + lines.gap - lines.tolerance
+        right_to = max(one_end, other) + lines.tolerance
+        middle = 0.5 * (one_end + other)
+        if right_to < first and left_from <= first:
+            sure[c] = LEFT
+            reach_left = max(reach_left, middle)
+            size_left += size[c]
+            for k in range(n_labels):
+                left[k] += charges[k, c]
+            continue
+        size_right += size[c]
         for k in range(n_labels):
             right[k] += charges[k, c]
-    sort(key[0], order[0], n, lines.stack)
-    below = 0
-    for q in range(n - 1):
-        c = order[0, q]
-        below += lines.size[c]
-        for k in range(n_labels):
-            left[k] += charges[k, c]
-            right[k] -= charges[k, c]
-        if key[0, q + 1] - key[0, q] < lines.gap or below < least_size or total - below < least_size:
+        if left_from > last and right_to >= last:
+            sure[c] = RIGHT
+            floor_right = min(floor_right, middle)
+            continue
+        sure[c], may[c] = 0, RIGHT
+        key[0, n_active], key[1, n_active], key[2, n_active] = middle, left_from, right_to
+        order[0, n_active], order[1, n_active], order[2, n_active] = c, c, c
+        n_active += 1
+    sort(key[1], order[1], n_active, lines.stack)
+    sort(key[2], order[2], n_active, lines.stack)
+
+    # All thresholds: the state changes where a cell may go left, and where it may no longer go right.
+    i, j, blocked, n_open, loose = 0, 0, 0, 0, 0.0
+    may_left, may_right = size_left, size_right
+    now, entering = -np.inf, True
+    best, best_open, lowest, highest = np.inf, 0, np.inf, -np.inf
+    while True:
+        leaving = j < n_active and (i >= n_active or key[2, j] < key[1, i])
+        then = key[2, j] if leaving else key[1, i] if i < n_active else np.inf
+        # A cell may still go right at the end of its interval, and left at the beginning.
+        outside = now > last if entering else now >= last
+        outside |= then < first if leaving else then <= first
+        if blocked == 0 and not outside and may_left >= least_size and may_right >= least_size:
+            bound = price + cheapest(left) + cheapest(right) + max(loose, 0.0)
+            if bound < keep:
+                lowest, highest = min(lowest, now), max(highest, then)
+                if bound < best:
+                    best, best_open = bound, n_open
+                    lines.n_left[0] = i
+                    lines.around[0] = np.nextafter(now, -np.inf) if entering else now
+                    lines.around[1] = np.nextafter(then, np.inf) if leaving else then
+        if i >= n_active and j >= n_active:
+            break
+        now, entering = then, not leaving
+        while entering and i < n_active and key[1, i] == now:
+            c = order[1, i]
+            if may[c] == RIGHT:
+                may[c] = BOTH
+                n_open += 1
+                loose += least[c]
+                for k in range(n_labels):
+                    right[k] -= charges[k, c]
+            else:
+                may[c] = LEFT
+                blocked -= 1
+                for k in range(n_labels):
+                    left[k] += charges[k, c]
+            may_left += size[c]
+            i += 1
+        while leaving and j < n_active and key[2, j] == now:
+            c = order[2, j]
+            if may[c] == BOTH:
+                may[c] = LEFT
+                n_open -= 1
+                loose -= least[c]
+                for k in range(n_labels):
+                    left[k] += charges[k, c]
+            else:
+                may[c] = 0
+                blocked += 1
+                for k in range(n_labels):
+                    right[k] -= charges[k, c]
+            may_right -= size[c]
+            j += 1
+    if best == np.inf:
+        return best
+    store.centre[box, FIRST], store.centre[box, LAST] = max(first, lowest), min(last, highest)
+    store.bound[box] = max(best, store.bound[box])
+    store.fresh[box] = 1 + best_open
+
+    # The middle of the interval: its splits exist. All charges have gone to the left by now.
+    sort(key[0], order[0], n_active, lines.stack)
+    below, above = size_left + size_right, 0
+    for c in range(n):
+        if sure[c] == RIGHT:
+            below -= size[c]
+            above += size[c]
+    for q in range(n_active, -1, -1):
+        if q < n_active:
+            c = order[0, q]
+            below -= size[c]
+            above += size[c]
+            for k in range(n_labels):
+                left[k] -= charges[k, c]
+                right[k] += charges[k, c]
+        reach = max(reach_left, key[0, q - 1] if q > 0 else -np.inf)
+        floor = min(floor_right, key[0, q] if q < n_active else np.inf)
+        if not floor - reach >= lines.gap or below < least_size or above < least_size:
             continue
         value = price + cheapest(left) + cheapest(right)
         if value < store.best[0]:
@@ -321,90 +425,7 @@ def look(
             store.best[2] = u
             if items.n_features[one] == 2:
                 store.best[3] = sign * (1.0 - u)
-            store.best[2 + items.n_features[one]] = -0.5 * (key[0, q] + key[0, q + 1]) - 0.5 * lines.gap
-
-    # Its ends: a cell may go left from key[1] on, and right up to key[2].
-    low_u, high_u = u - width, u + width
-    for q in range(n):
-        c = order[0, q]
-        one_end = low_u * x[member[c], 0] + sign * (1.0 - low_u) * x[member[c], 1]
-        other = high_u * x[member[c], 0] + sign * (1.0 - high_u) * x[member[c], 1]
-        key[1, q], order[1, q] = min(one_end, other) + lines.gap - lines.tolerance, c
-        key[2, q], order[2, q] = max(one_end, other) + lines.tolerance, c
-    if width > WIDE:
-        sort(key[1], order[1], n, lines.stack)
-        sort(key[2], order[2], n, lines.stack)
-    else:
-        insert(key[1], order[1], n)
-        insert(key[2], order[2], n)
-
-    for k in range(n_labels):
-        left[k], right[k] = 0.0, 0.0
-    for c in range(n):
-        lines.may[c] = 2  # bits: 1 for left, 2 for right
-        for k in range(n_labels):
-            right[k] += charges[k, c]
-    i, j, blocked, n_open, loose = 0, 0, 0, 0, 0.0
-    may_left, may_right = 0, total
-    best, best_open, lowest, highest = np.inf, 0, np.inf, -np.inf
-    while i < n or j < n:
-        entering = i < n and (j >= n or key[1, i] <= key[2, j])
-        if entering:
-            now = key[1, i]
-            while i < n and key[1, i] == now:
-                c = order[1, i]
-                if lines.may[c] == 2:  # it may still go right
-                    lines.may[c] = 3
-                    n_open += 1
-                    loose += lines.least[c]
-                    for k in range(n_labels):
-                        right[k] -= charges[k, c]
-                else:
-                    lines.may[c] = 1
-                    blocked -= 1
-                    for k in range(n_labels):
-                        left[k] += charges[k, c]
-                may_left += lines.size[c]
-                i += 1
-        else:
-            now = key[2, j]
-            while j < n and key[2, j] == now:
-                c = order[2, j]
-                if lines.may[c] == 3:
-                    lines.may[c] = 1
-                    n_open -= 1
-                    loose -= lines.least[c]
-                    for k in range(n_labels):
-                        left[k] += charges[k, c]
-                else:
-                    lines.may[c] = 0
-                    blocked += 1
-                    for k in range(n_labels):
-                        right[k] -= charges[k, c]
-                may_right -= lines.size[c]
-                j += 1
-        if i >= n and j >= n:
-            break  # nothing may go right
-        leaving = j < n and (i >= n or key[2, j] < key[1, i])
-        then = key[2, j] if leaving else key[1, i]
-        # A cell may still go right at the end of its interval, and left at the beginning.
-        outside = now >= last if not entering else now > last
-        outside |= then < first if leaving else then <= first
-        if blocked > 0 or outside or may_left < least_size or may_right < least_size:
-            continue
-        bound = price + cheapest(left) + cheapest(right) + max(loose, 0.0)
-        if bound >= keep:
-            continue
-        lowest, highest = min(lowest, now), max(highest, then)
-        if bound < best:
-            best, best_open = bound, n_open
-            lines.n_left[0] = i
-            lines.around[0] = np.nextafter(now, -np.inf) if entering else now
-            lines.around[1] = np.nextafter(then, np.inf) if leaving else then
-    if best < np.inf:
-        store.centre[box, FIRST], store.centre[box, LAST] = max(first, lowest), min(last, highest)
-        store.bound[box] = max(best, store.bound[box])
-        store.fresh[box] = 1 + best_open
+            store.best[2 + items.n_features[one]] = -0.5 * (reach + floor) - 0.5 * lines.gap
     return best
 
 
@@ -415,6 +436,7 @@ def refine_lines(
     store: Store,
     part: Part,
     groups: IntArray,
+    number: int,
     least_size: int,
     keep: float,
     target: float,
@@ -423,7 +445,7 @@ def refine_lines(
 ) -> tuple[int, int]:
     """Bisect intervals of directions, least bound first; see :func:`~mipforest.searches.oblique.kernels.refine`.
 
-    ``groups`` (m,) are those of ``part``.
+    ``groups`` (m,) are those of ``part``, whose number no other one has.
     """
     done = 0
     while store.n[1] > 0:
@@ -431,7 +453,7 @@ def refine_lines(
         if store.bound[box] >= target:
             return NOTHING, done
         if not store.fresh[box]:
-            if look(lines, items, store, box, part, groups, least_size, keep) >= keep:
+            if look(lines, items, store, box, part, groups, number, least_size, keep) >= keep:
                 pop(store)
             else:
                 sink(store)
@@ -439,7 +461,7 @@ def refine_lines(
         if store.best[0] <= store.bound[box] + rounding:
             return FOUND, done
         if store.fresh[box] == 1:
-            look(lines, items, store, box, part, groups, least_size, keep)  # where it is best
+            look(lines, items, store, box, part, groups, number, least_size, keep)  # where it is best
             return DECIDED, done
         if done >= steps:
             return STEPS, done
@@ -456,6 +478,6 @@ def refine_lines(
         store.centre[box, U] -= store.half[box, U]
         store.centre[other, U] += store.half[box, U]
         for child in (box, other):
-            if look(lines, items, store, child, part, groups, least_size, keep) < keep:
+            if look(lines, items, store, child, part, groups, number, least_size, keep) < keep:
                 push(store, child)
     return NOTHING, done

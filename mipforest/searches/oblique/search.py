@@ -64,8 +64,8 @@ STEPS_AT_ONCE = 20_000
 #: Boxes bisected at the last level, and above it, for a bound on sets that still grow.
 STEPS_FOR_A_BOUND, NODES_FOR_A_BOUND = 3_000, 30
 
-#: The same for intervals of directions, each of which takes a pass over all thresholds.
-LINES_AT_ONCE, LINES_FOR_A_BOUND = 1_000, 300
+#: The same for intervals of directions: such steps, each of two passes over the groups, and groups times steps.
+LINES_AT_ONCE, PASSES_FOR_A_BOUND = 1_000, 150_000
 
 #: Open groups of a box whose sides are chosen one by one, instead of bisecting the box on.
 FEW_OPEN = 4
@@ -490,9 +490,9 @@ class ObliqueSearch:
     ) -> Found:
         """Search the splits of the last level."""
         problem, own, directions = self.problem, self.levels[-1], self._directions
-        most, at_once = (
-            (STEPS_FOR_A_BOUND, STEPS_AT_ONCE) if directions is None else (LINES_FOR_A_BOUND, LINES_AT_ONCE)
-        )
+        most, at_once = STEPS_FOR_A_BOUND, STEPS_AT_ONCE
+        if directions is not None:
+            most, at_once = PASSES_FOR_A_BOUND // problem.n_groups + 1, LINES_AT_ONCE
         at_once = at_once if exact else min(most, at_once)
         leaf = self._leaf(groups, exact=exact, untouched=untouched)
         rest = own.rest + float(self._least[groups].sum())
@@ -500,6 +500,7 @@ class ObliqueSearch:
         target = min(keep, leaf.bound, rest)
         store, part = new_store(own, cover), problem.part(groups, problem.charges)
         least_size, taken = (problem.N_min if exact else 0), 0
+        number = next(self._number)
         tree: Split | int | None = None
         proven = False
         while True:
@@ -507,7 +508,7 @@ class ObliqueSearch:
             if directions is None:
                 reason, done = refine(self._points, own.items, store, part, *bounds)
             else:
-                reason, done = refine_lines(directions.lines, own.items, store, part, groups, *bounds)
+                reason, done = refine_lines(directions.lines, own.items, store, part, groups, number, *bounds)
             taken += done
             self.steps += done
             self._look()

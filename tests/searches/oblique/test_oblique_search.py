@@ -19,10 +19,10 @@ from mipforest.searches.oblique.search import ObliqueSearch
 NEAR = 1e-6
 
 
-def random_problem(seed, *, most_points, most_features, depth=None):
+def random_problem(seed, *, most_points, most_features, depth=None, least_points=3):
     """A random problem of either model: ties, weights, prices from 0 to large, gaps up to large ones."""
     rng = np.random.default_rng(seed)
-    n, p = int(rng.integers(3, most_points + 1)), int(rng.integers(1, most_features + 1))
+    n, p = int(rng.integers(least_points, most_points + 1)), int(rng.integers(1, most_features + 1))
     depth = depth or int(rng.integers(1, 3))
     X = rng.integers(0, 5, (n, p)) / 4 if seed % 3 == 0 else np.round(rng.random((n, p)), 2)
     gap = float(rng.choice([0.005, 0.05, 0.25]))
@@ -99,6 +99,38 @@ def test_the_optimum_is_that_of_all_trees_of_more_points(seed):
     check_against_enumeration(
         seed, most_points=10 if seed % 10 == 0 else 6, most_features=3, depth=1 + (seed % 10 != 0)
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(400, 430))
+def test_the_optimum_is_that_of_all_splits_of_twelve_points(seed):
+    check_against_enumeration(seed, least_points=12, most_points=12, most_features=3, depth=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [501, 503, 505, 507, 512, 514])
+def test_the_optimum_is_that_of_all_trees_of_twelve_points(seed):
+    check_against_enumeration(seed, least_points=12, most_points=12, most_features=2, depth=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(15))
+def test_thirty_optima_are_those_of_the_rows(seed):
+    data = blobs(seed, n=10, p=2 + seed % 2, decimals=1 + seed % 2)
+    alpha = (0.0, 0.05, 0.3)[seed % 3]
+    models = (
+        OctH(alpha=alpha, max_features=(0, 1, 2)[seed // 3 % 3]),
+        Miret(alpha=alpha + 0.01, epsilon=0.01, ensemble="random-forest:trees=5,seed=1"),
+    )
+    for model in models:
+        problem = model.build(data, 1 + seed % 2)
+        ours = problem.solve(
+            solver="oblique-search", start="constant" if model.name == "miret" else "cart", gap=0
+        )
+        theirs = problem.solve(solver="highs", gap=0)
+        assert ours.status == theirs.status == "optimal"
+        assert ours.verified
+        assert ours.objective == pytest.approx(theirs.objective, abs=NEAR)
 
 
 @pytest.mark.parametrize("gap", [0.25, 0.25 + 1e-4])
