@@ -709,7 +709,9 @@ class _Drawing:
         )
         self.axes.add_patch(frame)
         points, size = corner + SCATTER * scatter.points, (2.2 * self.zoom) ** 2
-        self.axes.scatter(points[:, 0], points[:, 1], s=size, c=list(scatter.colours), linewidths=0, alpha=0.8, zorder=4)
+        self.axes.scatter(
+            points[:, 0], points[:, 1], s=size, c=list(scatter.colours), linewidths=0, alpha=0.8, zorder=4
+        )
         if scatter.line is not None:
             ends = corner + SCATTER * scatter.line
             self.axes.plot(*ends.T, color=INK, linewidth=1.2 * self.zoom, solid_capstyle="butt", zorder=5)

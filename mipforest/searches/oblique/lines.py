@@ -307,7 +307,6 @@ def look(
     size, least = lines.size[i_own], lines.least[i_own]
     left, right = lines.sums[0], lines.sums[1]
     key, order, sure, may = lines.key, lines.order, lines.sure, lines.may
-    least_size = max(1, least_size)  # a split that parts nothing is no better than a leaf
 
     # A cell may go left from one end on, and right up to the other. Most do one of both at all thresholds of the box.
     for k in range(n_labels):
@@ -341,7 +340,8 @@ def look(
     sort(key[1], order[1], n_active, lines.stack)
     sort(key[2], order[2], n_active, lines.stack)
 
-    # All thresholds: the state changes where a cell may go left, and where it may no longer go right.
+    # All thresholds, also those that part none of the groups at hand, as others may join them. The state changes where
+    # a cell may go left, and where it may no longer go right.
     i, j, blocked, n_open, loose = 0, 0, 0, 0, 0.0
     may_left, may_right = size_left, size_right
     now, entering = -np.inf, True
@@ -402,7 +402,7 @@ def look(
 
     # The middle of the interval: its splits exist. All charges have gone to the left by now.
     sort(key[0], order[0], n_active, lines.stack)
-    below, above = size_left + size_right, 0
+    below, above, least_size = size_left + size_right, 0, max(1, least_size)
     for c in range(n):
         if sure[c] == RIGHT:
             below -= size[c]

@@ -50,6 +50,15 @@ class ObliqueSearch(TreeSearch):
             )
         return ""
 
+    def preferred_for(self, problem: ProblemData) -> bool:
+        """Return whether it is stronger than a matrix solver, by ``docs/benchmarks/oblique.md``.
+
+        Splits whose features are free, or cheap, and not limited to two were not measured beside one.
+        """
+        structure = problem.structure
+        few = isinstance(structure, HyperplaneCharges) and 0 < structure.max_features <= 2
+        return (few or isinstance(structure, LabelledLeaves)) and not self.objection(problem)
+
     def search(
         self,
         problem: ProblemData,

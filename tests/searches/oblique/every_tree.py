@@ -111,7 +111,7 @@ def value_of(problem, tree):
                 else:
                     return np.inf
             return price + sum(
-                below(child, side, part.level + 1, True)
+                below(child, side, part.level + 1, split or bool(used.any()))
                 for child, side in zip((part.left, part.right), sides, strict=True)
             )
         size = int(problem.size[groups].sum())
