@@ -79,7 +79,13 @@ def two_features(folder: Path, name: str, limit: float) -> list[str]:
         structure = problem.structure
         assert isinstance(structure, HyperplaneCharges)
         before = process_time()
-        result = problem.solve(solver="oblique-search", time_limit=limit, gap=GAP, threads=1)
+        # Processor seconds: the clock would count what else the machine does.
+        result = problem.solve(
+            solver="oblique-search",
+            gap=GAP,
+            threads=1,
+            on_progress=lambda _, since=before: process_time() - since > limit,
+        )
         assert result.verified, result.failed_checks
         seconds = process_time() - before
         unit = structure.unit
