@@ -121,6 +121,7 @@ def test_searches_keep_the_limit(solver):
     ("model", "reason"),
     [
         ("oct", "one feature"),
+        ("policy", "one feature"),
         ("ort", "one feature"),
         ("ort-l", "one feature"),
         ("opt", "one feature"),
