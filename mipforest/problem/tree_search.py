@@ -546,7 +546,7 @@ class Auto:
                     reasons.append(f"{search.name} does not take this problem: {reason}")
         for plugin in searches.values():
             if plugin.available() and (search := plugin()).preferred_for(problem):
-                return search, "; ".join(reasons)
+                return search, "; ".join(reasons) or "stronger here than a matrix solver"
         return get_solver(MATRIX_SOLVER), "; ".join(reasons) or "no exact tree search takes this problem"
 
 
