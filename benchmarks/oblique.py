@@ -82,6 +82,7 @@ def two_features(folder: Path, name: str, limit: float) -> list[str]:
         # Processor seconds: the clock would count what else the machine does.
         result = problem.solve(
             solver="oblique-search",
+            time_limit=None,
             gap=GAP,
             threads=1,
             on_progress=lambda _, since=before: process_time() - since > limit,
@@ -92,7 +93,7 @@ def two_features(folder: Path, name: str, limit: float) -> list[str]:
         print(name, depth, result.objective * unit, result.bound * unit, round(seconds, 1), flush=True)
         cells += [
             f"{value * unit:.0f}"
-            for value in (result.objective, np.ceil(result.bound * unit - ROUNDED) / unit)
+            for value in (result.objective, max(0.0, np.ceil(result.bound * unit - ROUNDED)) / unit)
         ]
         cells.append(f"{seconds:.1f}")
     return [*cells, *by_highs(problem, limit)]
@@ -146,7 +147,7 @@ HEADER = (
     "processor seconds",
 )
 
-HIGHS = ("HiGHS: objective", "gap %")
+BESIDE = ("data", "objective", "gap %", "HiGHS: objective", "gap %")
 
 TWO_FEATURES = (
     "data", "n", "p", "depth 1: errors", "bound", "processor seconds",
@@ -168,7 +169,9 @@ def page(folder: Path, limit: float) -> str:
             train = read(folder, data, 10, labels=False)
             model = Miret(variant="improved", ensemble="random-forest:trees=100,seed=100", **own)
             rows.append(row(name, model, train, depth, limit, published["gap"], highs=depth == 2))
-        parts.append(table((*HEADER, *HIGHS) if depth == 2 else HEADER, rows))
+        parts.append(table(HEADER, [cells[: len(HEADER)] for cells in rows]))
+        if depth == 2:
+            beside = table(BESIDE, [[cells[0], cells[3], cells[5], *cells[len(HEADER) :]] for cells in rows])
     rows = []
     for name, data, own, published in cells("margot-tables-5-6", "oct-h"):
         train = read(folder, data, 0, labels=True)
@@ -180,6 +183,7 @@ def page(folder: Path, limit: float) -> str:
         limit=limit,
         measured=measured_with(["mipforest", "numba"]),
         two=two,
+        beside=beside,
         three=three,
         four=four,
         oct_h=oct_h,
@@ -203,6 +207,10 @@ in 600 s (OCT-H). Those of HiGHS in 60 s are in [Reproduction](../reproduction.m
 
 {two}
 
+### HiGHS in the same time
+
+{beside}
+
 ## MIRET, depth 3
 
 {three}
@@ -218,7 +226,8 @@ in 600 s (OCT-H). Those of HiGHS in 60 s are in [Reproduction](../reproduction.m
 ## Two features per split, depth 1 and 2
 
 OCT-H with `max_features=2` and without a price for features, on all samples: errors, and how many any such tree has at
-least. HiGHS has the same time for depth two.
+least, within {limit:g} processor seconds. HiGHS has as many seconds for depth two; its objective is relative to the
+errors of the most common class.
 
 {few}
 
