@@ -55,7 +55,7 @@ class Policy(LabelledTree):
     """
 
     name = "policy"
-    summary = "policy tree: the decisions of highest mean reward, any number of them"
+    summary = "univariate splits whose leaves decide, for the highest mean reward, any number of decisions"
     source = "Athey and Wager 2021; Sverdrup et al. 2020"
     task = "decision"
 

@@ -218,7 +218,7 @@ def test_a_score_card_is_printed_on_one_page(opened, card_run):
 def test_what_is_predicted_comes_before_the_numbers_of_the_solver(opened, request, kind):
     browser = opened(request.getfixturevalue(f"{kind}_run"), width=390, height=844)
     order = browser.evaluate("[...document.querySelectorAll('main > section > h2')].map((e) => e.id)")
-    assert order[0] == {"card": "card", "classes": "tree"}[kind]
+    assert order[0] == {"card": "card", "classes": "tree"}[kind]  # exact: names
     assert order.index("quality") < order.index("numbers") < order.index("progress")
     assert browser.evaluate("document.querySelector('main').getBoundingClientRect().top") < 844
     if kind == "card":
