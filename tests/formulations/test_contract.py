@@ -205,6 +205,10 @@ def data_of_all_kinds(formulation: type[Formulation], seed: int) -> Dataset:
     if formulation.task == "prescription":
         had = rng.permutation(np.arange(n) % int(rng.integers(1, 4)))
         return Dataset.from_arrays(X, rng.normal(50, 20, n), treatments=had, scaling=formulation.scaling)
+    if formulation.task == "decision":
+        return Dataset.from_arrays(
+            X, rewards=rng.normal(size=(n, int(rng.integers(2, 5)))), scaling=formulation.scaling
+        )
     K = int(rng.integers(2, 5)) if formulation.name in ("oct", "oct-h") else 2
     y = rng.normal(50, 20, n) if formulation.task == "regression" else rng.permutation(np.arange(n) % K)
     return Dataset.from_arrays(X, y, task=formulation.task, scaling=formulation.scaling)

@@ -165,5 +165,5 @@ def test_the_lasso_of_dependent_features_holds_its_conditions_beside_an_outlier(
 )
 def test_outcomes_are_no_true_classes(constrain):
     problem = Opt(n_treatment=2).build(experiment(1.0), 1)
-    with pytest.raises(NotExpressed, match="opt prescribes treatments"):
+    with pytest.raises(NotExpressed, match="the leaves of model opt prescribe or decide"):
         constrain(problem)

@@ -24,6 +24,10 @@ def optima(name: str, samples: int, depth: int) -> dict[str, float]:
     data = load("diabetes") if is_regression else load("iris").binarise("versicolor")
     if prescribes:
         data = Dataset.from_arrays(data.X_raw[:, :2], data.X_raw[:, 2], treatments=data.y)
+    if formulation.task == "decision":
+        data = Dataset.from_arrays(
+            data.X_raw[:, :2], rewards=data.X_raw[:, 1:] - data.X_raw[:, 1:].mean(axis=0)
+        )
     data = data.with_scaling(formulation.scaling) if not formulation.gives.is_tree else data
     if name == "ors":
         data = Dataset.from_arrays(data.X_raw > np.median(data.X_raw, axis=0), data.y, scaling="none")

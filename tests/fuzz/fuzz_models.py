@@ -232,7 +232,7 @@ def _literal(problem: Problem, constraint: Constraint | None) -> float | None:
     """Return the optimum of the literal model, ``None`` where there is none, or Gurobi does not finish."""
     formulation, instance, target = problem.formulation, problem.instance, None
     # A search and a model are each other's witnesses.
-    if formulation.task == "prescription" or not formulation.gives.is_tree:
+    if formulation.task in ("prescription", "decision") or not formulation.gives.is_tree:
         return None
     if formulation.name == "miret":
         known = instance.target
@@ -254,6 +254,10 @@ def _literal(problem: Problem, constraint: Constraint | None) -> float | None:
 def _enumerated(formulation: Formulation, data: Dataset, depth: int) -> float | None:
     """Return the optimum by trying all trees, where there is a route and it is quick."""
     X, values = data.X, formulation.parameters()
+    if formulation.name == "policy" and depth <= 2:
+        table, unit = formulation.charges(data), float(data.weights.sum())
+        cost = lambda rows: table[list(rows)].sum(axis=0).min()  # noqa: E731
+        return best_tree_value(X, cost, depth, values["alpha"] * unit, values["N_min"]) / unit
     if formulation.name in ("oct", "ort") and depth <= 2:
         loss = values["loss"] if formulation.name == "ort" else "classes"
         cost = leaf_cost(loss, data.y, data.weights, 1.0 - np.eye(len(data.classes)))

@@ -57,6 +57,7 @@ PARAMETERS: dict[str, dict[str, Draw]] = {
         "levels": one_of("all", "all", "last"),
         "alpha": one_of(0.01, 1.0),
     },
+    "policy": SPLITS,
     "opt": SPLITS | PRESCRIPTIONS,
     "opt-l": SPLITS | PRESCRIPTIONS | {"lam": one_of(0.05, 0.5, 5.0)},
     "opt-lh": SPLITS | PRESCRIPTIONS | {"lam": one_of(0.05, 0.5, 5.0), "epsilon": one_of(0.005, 0.05, 0.001)},
@@ -144,6 +145,10 @@ def random_data(rng: np.random.Generator, model: type[Formulation]) -> Dataset:
         return Dataset.from_arrays(
             X, np.round(rng.normal(size=n), 1), treatments=had, scaling=model.scaling, name="fuzz"
         )
+    if model.task == "decision":
+        rewards = np.round(rng.normal(size=(n, int(rng.integers(2, 4)))), 1)
+        rewards[0, 0] += 5.0  # there is something to decide
+        return Dataset.from_arrays(X, rewards=rewards, scaling=model.scaling, name="fuzz")
     if model.name == "ors":  # features of 0 and 1
         X = (X.min(axis=0) < X).astype(float)
     if model.task == "regression":
