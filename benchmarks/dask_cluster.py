@@ -430,8 +430,8 @@ One process with one thread, and a cluster on the same machine, whose scheduler 
 
 {table(of_two.split("|"), measured)}
 
-Nodes differ, because a slice goes on below its own open nodes and learns of a better tree a moment later. For
-`routing` a better tree that is found earlier or later changes the work by more than the number of workers does.
+Nodes differ, because a slice goes on below its own open nodes and receives a better incumbent with a delay. For
+`routing`, the time at which a better incumbent is found changes the work by more than the number of workers does.
 
 ## More workers, simulated
 
@@ -445,11 +445,11 @@ the nodes that the step has left open. The simulation replays these steps on 8 t
 - Open nodes are handed out by the rule of the search (`mipforest.searches.workers.Workers.share`), the least bound
   first. A slice goes on below its own nodes for its seconds. The nodes that it leaves open are open for others when it
   returns.
-- A slice travels for a round trip. It takes the time of one task and of its bytes from one process, scheduler and
-  caller together, which serves one slice after the other.
-- The tree is the recorded one. Steps that are made before an incumbent is known, and would not have been made after it,
-  are left out: the table of two workers shows how many there are. So for `routing` the simulation shows only the effect
-  of the rule.
+- Sending a slice takes a round trip. Scheduler and caller count as one process. It spends the time of one task and of
+  the bytes on each slice, and serves one slice after the other.
+- The search tree is the recorded one. Steps that are made before an incumbent is known, and would not have been made
+  after it, are left out: the table of two workers shows how many there are. So for `routing` the simulation shows only
+  the effect of the rule.
 
 "times 100" is the same tree with steps that take 100 times as long, such as those of a search of hours.
 

@@ -138,8 +138,8 @@ nothing: four leaves are large anyway. At depth 3 it costs more on test samples 
 is the best tree of its depth; scikit-learn's `min_samples_leaf` has the same default. At depth 4 and beyond, on few
 samples, choose `depth` and `alpha` by [tuning](../tuning.md) first.
 
-**`alpha` is 0** (`oct`, `ort` and their kin): the depth alone limits the tree. A price of splits has no value that
-suits all data; `mipforest tune --grid alpha=0,0.005,0.02` finds one.
+**`alpha` is 0** (`oct`, `ort` and related models): the depth alone limits the tree. A price of splits has no value
+that suits all data; `mipforest tune --grid alpha=0,0.005,0.02` finds one.
 
 **`lam` is 0.01** (`ort-l`, `ort-lh`): on `diabetes`, linear leaves fit the training samples better than the test
 samples, with every value. Larger values cost more on test samples than they save. Smaller values are better where the
