@@ -47,15 +47,15 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "highspy", "clarabel", "numba")
 TEXT = """\
 Seconds that a solve takes under a time limit, and the most memory of its process, at {samples} samples of {features}
 features, depth by depth. Every case is a process of its own. The clock runs from building the model until the result is
-ready to be written; making the data and importing the package come before it. Compiling and loading a search, which the
-limit does not count, are taken off. Parameters, solver and start are the defaults. Data: `synthetic:tree,depth=3`, of
-the regression models with `task=regression`, of the prescriptive ones `synthetic:treatments`, of s-orrt-fd
-`synthetic:curves`; ors has the features cut at their medians.
+ready to be written; making the data and importing the package come before it. The seconds of compiling and loading a
+search, which the limit does not count, are subtracted. Parameters, solver and start are the defaults. Data:
+`synthetic:tree,depth=3`, for the regression models with `task=regression`; for the prescriptive models
+`synthetic:treatments`; for s-orrt-fd `synthetic:curves`. For ors the features are cut at their medians.
 
 A cell is "wall seconds (GB), status": `opt` optimal, `time` time limit, `limit` another limit, `best` the best of a
-search that proves nothing, `no tree` an error in words: MIRET's forest was not fitted in time, and fewer trees would
-be another target. `limit` stands where no solver is called: the model has more entries than a solver reads in the time
-that is left, and is not built; the answer is the start then.
+search that proves nothing, `no tree` an error message: MIRET's forest was not fitted in time, and fewer trees would be
+another target. `limit` also stands where no solver is called: the model has more entries than a solver reads in the
+remaining time, and is not built. The result is then the start.
 """
 
 
@@ -99,8 +99,12 @@ def main() -> None:
             table(("model", *(f"depth {d}" for d in arguments.depths)), rows),
             "",
         ]
-    kept = f"no more than {MOST_BEYOND:g} s beyond their limit and {MOST_MEMORY:g} GB"
-    parts.append(f"All cases take {kept}.\n" if not over else f"Over {kept}: {'; '.join(over)}.\n")
+    beyond, most = f"{MOST_BEYOND:g} s beyond their limit", f"{MOST_MEMORY:g} GB"
+    parts.append(
+        f"Cases that take more than {beyond} or more than {most}: {'; '.join(over)}.\n"
+        if over
+        else f"All cases take no more than {beyond} and {most}.\n"
+    )
     parts += [
         f"{measured_with(PACKAGES)} One thread of linear algebra.\n",
         "Run again: `python benchmarks/budget.py`.\n",

@@ -204,7 +204,7 @@ def univariate_section(rows: Sequence[Sequence[str]], limit: float, repeats: int
 
 OCT and ORT without a cost of splits, `exact-search` on one thread, at most {limit:g} s. Processor seconds, median of
 {repeats} run(s): of the search without a certificate, of writing the proof afterwards, and of both
-[checkers](../certificates.md#a-second-checker). The gap is what the certificate leaves.
+[checkers](../certificates.md#a-second-checker). The gap is that of the certificate.
 
 {table(header, rows)}
 """
@@ -217,8 +217,9 @@ def page(rows: list[list[str]], univariate: list[list[str]], depth: int, limit: 
 
 MARGOT, depth {depth}, the training sets and penalties of the MARGOT paper, `routing` on one thread, at most {limit:g} s
 of search. Processor seconds, median of {repeats} run(s): of the solve without and with a
-[certificate](../certificates.md), and of `mipforest certify` without and with `--exact`, which both certified the bound
-that the search had reported. Nodes are of the search with the certificate, which also closes what the other drops.
+[certificate](../certificates.md), and of `mipforest certify` without and with `--exact`, which both certified
+the bound that the search had reported. Nodes are those of the search with the certificate, which also closes
+the nodes that the other search drops.
 
 {table(header, rows)}
 {univariate_section(univariate, limit, repeats)}

@@ -430,8 +430,8 @@ One process with one thread, and a cluster on the same machine, whose scheduler 
 
 {table(of_two.split("|"), measured)}
 
-Nodes differ, because a slice goes on below its own open nodes and learns of a better tree a moment later. For
-`routing` a better tree that is found earlier or later changes the work by more than the number of workers does.
+Nodes differ, because a slice goes on below its own open nodes and receives a better incumbent with a delay. For
+`routing`, the time at which a better incumbent is found changes the work by more than the number of workers does.
 
 ## More workers, simulated
 
@@ -439,15 +439,17 @@ Dask on this machine: {1e3 * costs.round_trip:.1f} ms from handing out an empty 
 {1e3 * costs.task:.2f} ms for each of {AT_ONCE} tasks at once, {1e3 * costs.message:.1f} ms for a message to all
 workers, {costs.bandwidth / 1e6:.0f} MB a second of results.
 
-A search in one process takes one open node at a time. It writes down the seconds and the bytes of each step, and which
-nodes the step has left open. The simulation replays these steps on 8 to 512 workers:
+A search in one process takes one open node at a time. The benchmark records the seconds and the bytes of each step, and
+the nodes that the step has left open. The simulation replays these steps on 8 to 512 workers:
 
 - Open nodes are handed out by the rule of the search (`mipforest.searches.workers.Workers.share`), the least bound
-  first. A slice goes on below its own nodes for its seconds. What it leaves open is open for others when it is back.
-- A slice travels for a round trip. It takes the time of one task and of its bytes from one process, scheduler and
-  caller together, which serves one slice after the other.
-- The tree is the recorded one. Steps that are made before an incumbent is known, and would not have been made after it,
-  are left out: the table of two workers shows how many there are. So for `routing` it shows no more than the rule.
+  first. A slice goes on below its own nodes for its seconds. The nodes that it leaves open are open for others when it
+  returns.
+- Sending a slice takes a round trip. Scheduler and caller count as one process. It spends the time of one task and of
+  the bytes on each slice, and serves one slice after the other.
+- The search tree is the recorded one. Steps that are made before an incumbent is known, and would not have been made
+  after it, are left out: the table of two workers shows how many there are. So for `routing` the simulation shows only
+  the effect of the rule.
 
 "times 100" is the same tree with steps that take 100 times as long, such as those of a search of hours.
 
@@ -455,11 +457,11 @@ nodes the step has left open. The simulation replays these steps on 8 to 512 wor
 
 ![Simulated speed-up against the number of workers](../pictures/distributed.svg)
 
-**What limits it.** The longest chain of steps, each of which waits for the one before: no number of workers is faster.
-At the beginning there are as many open nodes as features, or one, and slices of a tenth of a second double them. So a
-search of seconds has nothing for hundreds of workers. In a large search the scheduler and the caller come next: 512
-workers hand back {512 / module.SLICE:.0f} slices a second, which take {512 / module.SLICE * costs.task:.2f} s of one
-process, beside their bytes.
+**What limits it.** The first limit is the longest chain of steps, each of which waits for the one before: no number of
+workers is faster. At the beginning there are as many open nodes as features, or one, and slices of a tenth of a second
+double them. So a search of seconds has no work for hundreds of workers. In a large search the scheduler and the caller
+are the next limit: 512 workers hand back {512 / module.SLICE:.0f} slices a second, which take
+{512 / module.SLICE * costs.task:.2f} s of one process, beside their bytes.
 
 {measured_with(PACKAGES)}
 Run again: `python benchmarks/dask_cluster.py --data FOLDER --large FOLDER --output FILE --picture FILE`.

@@ -133,53 +133,56 @@ Scores on training samples and on test samples (accuracy, R2 of `ort` and `ort-l
 means of {folds} folds, at most {limit:g} s for each fit; in brackets the fits that were proven. Where there are more
 than two classes, models of two classes separate the second one from the others.
 
-**`N_min` is 1**, the number of samples below which a leaf is not allowed. At depth 2 a least leaf of 5% of the
-samples changes next to nothing: four leaves are large anyway. At depth 3 it costs more on test samples than it saves.
-A tree with `N_min=1` is the best tree of its depth; scikit-learn's `min_samples_leaf` has the same default. At depth
-4 and beyond, on few samples, choose `depth` and `alpha` by [tuning](../tuning.md) first.
+**`N_min` is 1**, the least number of samples in a leaf. At depth 2 a least leaf of 5% of the samples changes next to
+nothing: four leaves are large anyway. At depth 3 it costs more on test samples than it saves. A tree with `N_min=1`
+is the best tree of its depth; scikit-learn's `min_samples_leaf` has the same default. At depth 4 and beyond, on few
+samples, choose `depth` and `alpha` by [tuning](../tuning.md) first.
 
-**`alpha` is 0** (`oct`, `ort` and their kin): the depth alone limits the tree. A price of splits has no value that
-suits all data; `mipforest tune --grid alpha=0,0.005,0.02` finds one.
+**`alpha` is 0** (`oct`, `ort` and related models): the depth alone limits the tree. A price of splits has no value
+that suits all data; `mipforest tune --grid alpha=0,0.005,0.02` finds one.
 
-**`lam` is 0.01** (`ort-l`, `ort-lh`): linear leaves fit the training samples better than they predict on `diabetes`,
-and so does every other value: larger ones cost more on test samples than they save, smaller ones win where the target
-is smooth (`yacht`) and lose on `diabetes`.
+**`lam` is 0.01** (`ort-l`, `ort-lh`): on `diabetes`, linear leaves fit the training samples better than the test
+samples, with every value. Larger values cost more on test samples than they save. Smaller values are better where the
+target is smooth (`yacht`) and worse on `diabetes`.
 
 **`C` is 1** (`margot`, `olct`): no value is best everywhere, and the best one differs by data set more than by model.
 Take 1 for a first look, then `mipforest tune --grid C=0.1,1,10,100`.
 
 **`OptimalTreeClassifier` takes `oct`, `OptimalTreeRegressor` takes `ort`, at depth 2**: univariate splits are read
-most easily, any number of classes is possible, and nearly all of these trees are proven within seconds (below). Those
-that tune themselves (`...CV`) try depths up to 5, with 4 folds and 50 starts: half the starts of `mipforest tune
---method batch`, because the user waits for a call from Python. Raise the depth first; deeper trees can hardly be read.
+most easily, any number of classes is possible, and nearly all of these trees are proven within seconds (below).
+Estimators that tune themselves (`...CV`) try depths up to 5, with 4 folds and 50 starts: half the starts of
+`mipforest tune --method batch`, because the user waits for a call from Python. Raise the depth first; deeper trees
+can hardly be read.
 
-**Randomised trees: `gamma` is 512**, 20 starts (of the regressors 5, as each takes longer) and every class with a
-leaf (`coverage`), as in all experiments of the papers. On few samples of many features less is better on test samples
-([measured](randomized_trees.md); German credit, depth 2: 68.6% with 512, 74.8% with 128): `mipforest tune --grid
-gamma=32,128,512`. The estimators charge nothing for features (`lam_local`, `lam_global` 0: all that is asked for is
-accuracy); model `s-orct` of the command line, which is `orct` without a penalty, has `lam_global=0.005`. `ridge` is
-1e-3 (`s-orrt`): without it the slopes of leaves that few samples reach are not determined.
+**Randomised trees: `gamma` is 512**, with 20 starts (the regressors have 5, as each takes longer) and a leaf for
+every class (`coverage`), as in all experiments of the papers. With few samples and many features, a smaller `gamma`
+is better on test samples ([measured](randomized_trees.md); German credit, depth 2: 68.6% with 512, 74.8% with 128):
+`mipforest tune --grid gamma=32,128,512`. The estimators charge nothing for features (`lam_local` and `lam_global` are
+0), because only accuracy is asked for. Model `s-orct` of the command line, which is `orct` if it has no penalty, has
+`lam_global=0.005`. `ridge` is 1e-3 (`s-orrt`): without it the slopes of leaves that few samples reach are not
+determined.
 
-**Score cards have at most 3 rules** of -5 to 5 points (`ogrs`, `ors`), as in the thesis' experiments; three is also
-what the exact search proves, in less than a second to 140 s on eight data sets ([measured](risk_scores.md)).
-`tangents` is `V3`, the finest of the thesis: 0.0059 per sample is the most that a matrix solver's bound leaves out.
-`min_support` is 1, no condition: raise it where free thresholds fit the training samples too closely.
+**Score cards have at most 3 rules** of -5 to 5 points (`ogrs`, `ors`), as in the thesis' experiments; the exact
+search proves cards of three rules in less than a second to 140 s on eight data sets ([measured](risk_scores.md)).
+`tangents` is `V3`, the finest of the thesis: the bound of a matrix solver is at most 0.0059 per sample below the
+log-loss. `min_support` is 1, which is no condition; raise it where free thresholds fit the training samples too
+closely.
 
-**Prescriptive trees: `mu` is 0.5**, the thesis' (0.5 to 0.8 do best there; with outcomes in other units than those of
-the experiments, set `outcome_scale=standard` first); `n_treatment` is 10, of which the thesis says nothing: means of
-fewer outcomes look too good; `alpha` is 0 as above; `lam` of linear estimates is 0.1, little, and is what `mipforest
-tune --method batch` chooses first.
+**Prescriptive trees: `mu` is 0.5**, as in the thesis, where 0.5 to 0.8 is best. With outcomes in other units than
+those of the experiments, set `outcome_scale=standard` first. `n_treatment` is 10, for which the thesis has no value:
+means of fewer outcomes look too good. `alpha` is 0 as above. `lam` of linear estimates is 0.1, a small value;
+`mipforest tune --method batch` chooses it first.
 
-**Forest selectors have 50 trees of depth 4, and a gate tree of depth 3** with at least 20 samples in a leaf: all of
-it can be read, a path of at most seven conditions. The policy network predicts better
-([measured](forest_selector.md)), and cannot be read.
+**Forest selectors have 50 trees of depth 4, and a gate tree of depth 3** with at least 20 samples in a leaf. All of
+it can be read, and a path has at most seven conditions. The policy network predicts better
+([measured](forest_selector.md)), but cannot be read.
 
-MIRET's `alpha = 0.2` is the paper's, `epsilon` and `mu` are margins that solvers' tolerances do not swallow (see the
+MIRET's `alpha = 0.2` is the paper's, `epsilon` and `mu` are margins larger than the tolerances of solvers (see the
 pages of the models).
 
 {tables}
-{measured} The limits of fits are those on the clock. `heart`, `auto_mpg` and `yacht` are from the UCI
-repository, given with `--data`; all others come with scikit-learn.
+{measured} The limits of fits are in wall time. `heart`, `auto_mpg` and `yacht` are from the UCI repository, given
+with `--data`; all others come with scikit-learn.
 
 Run again: `python benchmarks/defaults.py --data FILE.csv ... --output docs/benchmarks/defaults.md`.
 """

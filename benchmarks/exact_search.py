@@ -322,14 +322,14 @@ Seconds at depth 3; costs of splits are shares of the loss of CART's tree of dep
 
 ## Growth
 
-Three classes without ties, 5% of the labels at random: more samples, and more features, most of which say nothing.
+Three classes without ties, 5% of the labels at random: more samples, and more features, most of which are noise.
 
 {growth([(n, 4) for n in (100, 1000, 10_000, 100_000)], limit)}
 
 {growth([(1000, p) for p in (4, 8, 16, 32)], limit)}
 
-Two classes, five features, 10% of the labels at random, to a million samples at depth 2 and 200,000 at depth 3. What is
-not proven after 300 s is a circle.
+Two classes, five features, 10% of the labels at random, to a million samples at depth 2 and 200,000 at depth 3. Circles
+are not proven after 300 s.
 
 ![Processor seconds against the number of samples](../pictures/exact-growth.svg)
 
@@ -343,7 +343,7 @@ def large_sets(folder: Path, names: Sequence[str], depths: Sequence[int], limit:
     classes, sums = beside_contree(wanted, folder, ".csv.gz", depths, limit)
     return f"""## Larger sets of classes, beside ConTree
 
-ConTree's own benchmark. Where it did not end, its errors follow the seconds if it gave a tree.
+ConTree's own benchmark. If ConTree did not end, its errors follow the seconds, provided that it gave a tree.
 
 {classes}
 
@@ -387,9 +387,9 @@ def main() -> None:
     body = "\n".join(sections)
     page = f"""# The search `exact-search`
 
-Processor seconds of one thread, CART's tree included, from which the search starts; its compilation is not. ConTree's
-are those of its process, less what starting it takes. At most {args.limit:g} s of wall time each: where the search did
-not end, the bound follows the value. `alpha` = 0, `N_min` = 1 unless given.
+Processor seconds of one thread. They include CART's tree, from which the search starts, and exclude compilation. Those
+of ConTree are the seconds of its process, less the start of the process. At most {args.limit:g} s of wall time each:
+where the search did not end, the bound follows the value. `alpha` = 0, `N_min` = 1 unless given.
 
 {body}
 {measured_with(PACKAGES)}

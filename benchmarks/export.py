@@ -104,16 +104,16 @@ MARGOT, variant `paper`: {arguments.n} samples, {arguments.p} features, depth {a
 {expected["nonzeros"]:,} nonzeros. Medians of {arguments.repeats} writes, each in a fresh process, the writers in turns.
 Seconds are processor time; waiting for the disk does not count. "Peak MB" is the growth of the
 process's memory from the flat arrays to the file; HiGHS' contains its own copy of the model, which takes no
-time here. Memory that the build had freed is used again, and does not count.
-HiGHS writes plain text also to names that end in `.gz`.
+time here. Memory that the build had freed is reused, and does not count. HiGHS writes plain text also to
+names that end in `.gz`.
 
 {table(("writer", "seconds", "range", "peak MB", "file MB"), rows)}
 
-Ours over HiGHS' for `.mps`, medians of pairs: {seconds} in time, {memory} in memory.
+mipforest over HiGHS for `.mps`, medians of pairs: {seconds} in time, {memory} in memory.
 
 The `.mps` file, read by three solvers: their sizes, objective at one point and {len(expected["spot"])} rows
-against ours, every coefficient and side. Of SCIP, the linear part of the objective: it keeps the quadratic part as
-a nonlinear row.
+against ours, every coefficient and side. For SCIP, only the linear part of the objective is compared, because
+SCIP keeps the quadratic part as a nonlinear row.
 
 {table(("reader", "sizes", "objective, relative difference", "rows that agree", "largest difference"), agreement)}
 

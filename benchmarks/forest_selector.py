@@ -87,9 +87,10 @@ def page(found: dict[str, list[list[str]]], seeds: int) -> str:
     }
     return f"""# One tree of a forest per sample
 
-Means over test samples of {seeds} splits, 80% for training. The forest has 50 trees of depth 4, drawn anew with each
-seed; "trees used" of these on the test samples, processor seconds of `fit`. CART of depth 7 has paths as long as
-the gate tree's and the chosen tree's together. The oracle knows the target; the best single tree is that of training.
+Means over test samples of {seeds} splits, 80% for training. The forest has 50 trees of depth 4, grown anew with each
+seed; "trees used" counts those that are chosen on the test samples. Seconds are processor seconds of `fit`. CART of
+depth 7 has paths as long as those of the gate tree and the chosen tree together. The oracle knows the target; the best
+single tree is the best one on the training samples.
 
 ## spambase (4601 samples, 57 features)
 

@@ -71,8 +71,8 @@ def main() -> None:
 
 MARGOT, C = 1, {SAMPLES:,} normal samples of {FEATURES} features with the labels of an oblique tree of depth 2,
 {100 * NOISE:g}% of them wrong. The local search has {args.seconds:g} s for each tree, its start `svm-path` included, on
-one thread. Accuracy is in percent, of the training samples. The bound is that of the root, with its processor seconds;
-the last column is its share of the objective.
+one thread. Accuracy is in percent, of the training samples. The bound is that of the root, with its processor
+seconds; the last column is the bound as a share of the objective.
 
 {table(columns, rows)}
 

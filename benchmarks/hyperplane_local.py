@@ -226,8 +226,8 @@ solved exactly for its routing.
 
 ## Other models
 
-Depth 2, {args.seconds:g} s for each tree, seed 0, without the start of the model. Best known are objectives of
-`routing`, where "no" says that none is proven.
+Depth 2, {args.seconds:g} s for each tree, seed 0, without the start of the model. "best known" is the objective of
+`routing`; "no" means that it is not proven.
 
 {others}
 

@@ -109,8 +109,8 @@ def optima(folder: Path) -> tuple[str, str]:
         "ConTree's seconds",
     ]  # fmt: skip
     told = (
-        f"100 starts reach {reached[0]} of the {len(OPTIMA)} optima in {sums[0]:.1f} s, {STARTS} starts with {KICKS} "
-        f"kicks each {reached[1]} in {sums[1]:.1f} s, and the best of {SEEDS} seeds of these {best}; ConTree proves "
+        f"100 starts reach {reached[0]} of the {len(OPTIMA)} optima in {sums[0]:.1f} s. {STARTS} starts with {KICKS} "
+        f"kicks each reach {reached[1]} in {sums[1]:.1f} s, and {best} with the best of {SEEDS} seeds. ConTree proves "
         f"them in {sums[2]:.1f} s"
     )
     return table(header, rows), told

@@ -132,7 +132,7 @@ def page(training: list[list[str]], testing: list[list[str]], population: int, s
 ## Training errors
 
 `oct` without a cost of splits and `N_min=1`, all samples. `tao` begins with CART's tree; `tmo` has a population of
-{population} and {seeds} seeds; the optimum is that of `exact-search`. Processor seconds of one solve.
+{population} and {seeds} seeds; the optimum is found and proven by `exact-search`. Processor seconds of one solve.
 
 {table(header, training)}
 

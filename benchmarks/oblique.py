@@ -198,10 +198,10 @@ cells of the suites `miret-tables-5-7` (the paper's improved model) and `margot-
 per solve, one thread. {measured} Compiling is not counted. The papers' gaps are those of Gurobi in an hour (MIRET) and
 in 600 s (OCT-H). Those of HiGHS in 60 s are in [Reproduction](../reproduction.md#miret-tables-5-to-7).
 
-- *groups* of samples that no tree parts: they share the leaves of the ensemble, or are equal;
-- *supports by level*: sets of features whose price is below what the best tree found leaves for them, root first; at
-  the last level times the pairs of labels. Behind `+` stand others, with more than six features or beyond the cheapest
-  3,000, which are bounded by their price alone.
+- *groups* of samples that no tree separates: they share the leaves of the ensemble, or are equal;
+- *supports by level*: number of sets of features whose price is below what the incumbent leaves for them, root first;
+  at the last level times the pairs of labels. `+` means that there are more sets, with more than six features or
+  beyond the cheapest 3,000; these are bounded by their price alone.
 
 ## MIRET, depth 2
 
@@ -225,8 +225,8 @@ in 600 s (OCT-H). Those of HiGHS in 60 s are in [Reproduction](../reproduction.m
 
 ## Two features per split, depth 1 and 2
 
-OCT-H with `max_features=2` and without a price for features, on all samples: errors, and how many any such tree has at
-least, within {limit:g} processor seconds. HiGHS has as many seconds for depth two; its objective is relative to the
+OCT-H with `max_features=2` and without a price for features, on all samples: errors, and a lower bound on
+them, within {limit:g} processor seconds. HiGHS has as many seconds for depth two; its objective is relative to the
 errors of the most common class.
 
 {few}
@@ -234,12 +234,12 @@ errors of the most common class.
 ## What the bound lacks
 
 - *Supports of many features.* Boxes of hyperplanes on k features have k sides to bisect, and their number grows with
-  the k-th power of the resolution. Another branching for supports that leave little for errors, on the sides of groups
-  with linear programmes for separability from the start, is not built.
+  the k-th power of the resolution. For supports that leave little for errors, another branching is possible: on the
+  sides of groups, with linear programmes for separability from the start. It is not implemented.
 - *Levels above the last one* are examined one box at a time, in Python. With two features per split nearly all of the
   time goes into bounds on both sides of the root's boxes: noisy data with many features have too many of these boxes.
 - *OCT-H with free features* (`alpha = 0`: ionosphere, tic_tac_toe) has one support, all features. It is not searched:
-  the bound is what equal samples of two classes cost, and only a tree without other errors is proven.
+  the bound is the cost of equal samples of two classes, and only a tree without other errors is proven.
 - *OCT-H with cheap features* has thousands of supports with three to six features, none of which their price excludes.
 """
 

@@ -134,8 +134,8 @@ def accuracy(column: str, train: Dataset, test: Dataset, seconds: float) -> floa
 PAGE = """# Labels from an oblique tree
 
 What MARGOT is for, and what it is not. Test accuracy in per cent. All models have their default parameters (C = 1); the
-depth stands after the name. Trees of `svm-leaves`, `margot` and `oct-h` are what `local-search` finds in {seconds:g} s,
-those of `oct` what `exact-search` finds with the same limit. No tree of hyperplanes is proven to be the best one.
+depth stands after the name. Trees of `svm-leaves`, `margot` and `oct-h` are found by `local-search` in {seconds:g} s,
+those of `oct` by `exact-search` with the same limit. No tree of hyperplanes is proven to be the best one.
 
 ## Labels that a tree has made
 
@@ -145,10 +145,10 @@ training.
 
 {made}
 
-MARGOT pays at its root for labels that no single hyperplane tells apart, whatever the children do. Its root stays near
-the support vector machine of all samples, and another level adds 2 points on average. To `svm-leaves`, which pays at
-the last level only, it adds 7. Where splits use few features, `oct` is as good or better. No model reaches the tree
-that made the labels.
+MARGOT pays at its root for labels that no single hyperplane separates, whatever the children do. Its root stays near
+the support vector machine of all samples, and another level adds 2 points on average. For `svm-leaves`, which pays at
+the last level only, another level adds 7. Where splits use few features, `oct` is as good or better. No model reaches
+the tree that generated the labels.
 
 ## Measured data
 
@@ -156,9 +156,9 @@ Means of two splits; three tenths of the samples are for testing.
 
 {measured}
 
-Here MARGOT is better, and at depth 2 the best of all on average. Without a loss above the last level nothing but the
-distance between both sides chooses an upper split: with few samples for each feature that fits noise, and a deeper tree
-of `svm-leaves` is worse. Only on banknote, with 340 samples for each feature, is it not.
+Here MARGOT is better, and at depth 2 the best of all on average. `svm-leaves` has no loss above the last level: it
+chooses an upper split by the distance between both sides alone. With few samples for each feature that fits noise, and
+a deeper tree is worse. Banknote, with 340 samples for each feature, is the exception.
 
 ## The gap epsilon at many samples
 
@@ -168,8 +168,8 @@ threads. Objectives for different gaps are those of different models: each tree 
 
 {gaps}
 
-The default gap costs MARGOT 15% of the objective, and 3 points of accuracy. To `svm-leaves` it costs 1%, and no
-accuracy: the scores of its upper splits have no scale to keep.
+The default gap costs MARGOT 15% of the objective, and 3 points of accuracy. For `svm-leaves` it costs 1% of the
+objective, and no accuracy: the scores of its upper splits have no fixed scale.
 
 {with_}
 Run again: `python benchmarks/oblique_labels.py --data FOLDER --seconds {seconds:g} --large {large:g} --output FILE`.

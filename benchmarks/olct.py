@@ -171,8 +171,8 @@ seconds are on [the page of the search](routing_olct.md).
 
 ## Starts, V0
 
-`greedy-logistic` is the start that the thesis describes, each node's split then optimised for its routing; `start` is
-the default, the best of this one, CART's and a search over penalties.
+`greedy-logistic` is the start that the thesis describes, with each node's split then optimised for its routing; `start`
+is the default: the best of `greedy-logistic`, CART and a search over penalties.
 
 {solves}
 
@@ -184,11 +184,10 @@ after the refinement; `gained` is the difference of the last two.
 {refinements}
 
 - For one and the same tree V3 is never farther from the log-loss than V0, as its tangents include those of V0.
-- The *solver's* gap, of the surrogate's objective to its bound, is another matter. V3 has 15 rows in the place of one,
-  and its surrogate lies higher: within equal time that gap may well be larger than V0's.
+- This does not hold for the *solver's* gap, between the surrogate's objective and its bound. V3 has 15 rows in the
+  place of one, and its surrogate lies higher: within equal time its gap may be larger than V0's.
 - Both bounds, surrogate x (1 - gap), hold for the exact objective of every tree, too: the larger one is the better.
-- Neither choice gives the better refined tree every time: after V0 it is the refinement that does the work, after V3
-  there is little left to do.
+- Neither choice gives the better refined tree every time: the refinement gains much after V0, and little after V3.
 
 Nodes of the last level that one class alone reaches appear where the root separates the classes, as in scikit-learn's
 wine, each class against the others:
@@ -199,7 +198,7 @@ There the convention for pure nodes, not a better fit, makes the difference betw
 
 ## The trees
 
-Accuracies in percent; features used at all.
+Accuracies in percent; `features` is the number of features that the tree uses.
 
 {qualities}
 """

@@ -61,8 +61,8 @@ seconds of choosing the settings and fitting.
 PT is the greedy personalisation tree, OPT(mu) a prescriptive tree of the local search ({starts} random starts
 and the greedy tree, no kicks, depth 1 to {depth},
 `n_treatment={n_treatment}`), -L with linear estimates (`lam` 1 or 10). RC are regress-and-compare: one
-regression per treatment, by an optimal regression tree (ORT), the lasso, a random forest, nearest neighbours. Causal
-forests are another package's, and left out.
+regression per treatment, by an optimal regression tree (ORT), the lasso, a random forest, nearest neighbours.
+Causal forests are in another package, and are left out.
 """
 
 Fitted = Any

@@ -127,8 +127,8 @@ def main() -> None:
 {table(("data", *(f"{way}, s" for way in WAYS), "built anew / session"), rows)}
 
 Seconds of all 20 solves, medians of {arguments.repeats} repetitions that took turns. The optima of the ways agree to
-{SAME:g}. HiGHS starts a linear programme from its last basis. It begins an integer programme anew: there the gain is
-the building, and the last solution as a start.
+{SAME:g}. HiGHS starts a linear programme from its last basis. It begins an integer programme anew: there a
+session saves the build, and uses the last solution as a start.
 
 {measured_with(("numpy", "scipy", "highspy"))}
 Run again: `python benchmarks/resolve.py --repeats {arguments.repeats}`.

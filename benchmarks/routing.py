@@ -101,10 +101,10 @@ GROWTH = f"""
 ![Nodes and processor seconds against the number of samples, and against C](../pictures/routing-growth.svg)
 
 One thread; samples of {FEATURES} features, with the labels of an oblique tree of depth 2,
-{100 * WRONG:g}% of them wrong. Filled points are proven; circles were stopped after
-some processor seconds: fewer nodes where each takes longer. The number of samples decides what can be proven. C matters
-less, until it is so small that most samples lie within the margin.
-Draw again: `python benchmarks/routing.py --growth docs/pictures/routing-growth.svg --limit 6`.
+{100 * WRONG:g}% of them wrong. Filled points are proven; circles were stopped after some processor seconds, with
+fewer nodes where each takes longer. The number of samples decides what can be proven. C matters less, until it is so
+small that most samples lie within the margin. Draw again:
+`python benchmarks/routing.py --growth docs/pictures/routing-growth.svg --limit 6`.
 """
 
 #: Name of a data set, the model, and its training part.
@@ -115,21 +115,22 @@ TRIED = {
     ("margot", 3): """
 ## What was tried
 
-- Samples whose side at the root is open first: with their weight against those below raised from 2 to 10, the bounds
-  after 40 processor seconds of one thread differ little (breast_cancer 5.6% both, wholesale 18.9% instead of 20.4%).
+- Branching first on samples whose side at the root is open: with their weight, relative to those below, raised from 2
+  to 10, the bounds after 40 processor seconds of one thread differ little (breast_cancer 5.6% both, wholesale 18.9%
+  instead of 20.4%).
 - Bounds of the subtrees below the root by searches of their own ([how](../tree_searches.md#routing)): on
-  breast_cancer they close all open nodes, most within ten steps. Where few samples have a side at the root, they
-  are exact within 50 steps, but there it is sides at the root that the bound lacks. Only where half of them have one:
-  7.2% on breast_cancer after 20 s of processor time instead of 0.9%. Without branching below the root where such a
-  bound is above the duals: tic_tac_toe_margot18 was left with a gap of 1.3% after 300 s.
+  breast_cancer they close all open nodes, most within ten steps. Where few samples have a side at the root, they are
+  exact within 50 steps, but there the bound lacks sides at the root. With these bounds only where half of the samples
+  have a side, the gap on breast_cancer was 7.2% after 20 s of processor time instead of 0.9%. Without branching below
+  the root where such a bound is above the duals, tic_tac_toe_margot18 was left with a gap of 1.3% after 300 s.
 """,
     ("olct", 2): """
 ## What was tried
 
 - Interior points at every node, as for nodes that select features: some 75 nodes per processor second on heart, gaps of
   24%, 23% and 27% on heart, wholesale and parkinsons after 20 s on the clock (two threads). The simplex method with
-  bases handed down: 1700 nodes per processor second, and 4.6%, 5.1% and 7.1% after 15 s of processor time on one
-  thread; 16% on cleveland and 12% on ionosphere.
+  bases handed down: 1700 nodes per processor second, and gaps of 4.6%, 5.1% and 7.1% after 15 s of processor time on
+  one thread; 16% on cleveland and 12% on ionosphere.
 - Eight candidates that are tried for 20 steps. After 12 s of processor time, gaps on cleveland and parkinsons are 16.6%
   and 8.4% with 8 and 60, 16.1% and 15.3% with 4 and 20; 18.3% on cleveland with 16 and 10.
 """,
@@ -193,7 +194,7 @@ def many_page(args: argparse.Namespace) -> str:
     return f"""# The search `routing`: many samples
 
 MARGOT of depth {args.depth}, {args.limit:g} s each: the objective, and as shares of it the bound of the root
-and the bound at the end. Three quarters of the samples, or some of these by chance; features scaled to [0, 1].
+and the bound at the end. Three quarters of the samples, or a random part of these; features scaled to [0, 1].
 
 {table(header, rows)}
 
@@ -287,9 +288,8 @@ def page(rows: list[list[str]], args: argparse.Namespace, matrix_limit: float) -
     command += f" --names {' '.join(args.names)}" if args.names else ""
     return f"""# The search `routing`: {title}, depth {args.depth}
 
-{source}, at most {args.limit:g} s each. The search begins with the
-tree known from building the model, whose time is not in the seconds; its compilation is not either. Processor seconds
-are those of all threads.{beside}
+{source}, at most {args.limit:g} s each. The search begins with the tree known from building the model. The seconds
+include neither the time for this tree nor compilation. Processor seconds are those of all threads.{beside}
 
 {shown}
 

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 PAGE = """# A first session
 
 Seconds of `OCTClassifier().fit(X, y)` with default arguments in a new process, from the beginning of the import;
-processor seconds stand in brackets. Every tree is a proven optimum.
+processor seconds are in brackets. Every tree is a proven optimum.
 
 {table}
 
@@ -74,8 +74,8 @@ mipforest doctor
 ```
 
 once after the installation, as the user who will work there: it compiles all searches, in about 100 processor seconds.
-What it compiles is kept in the user's cache
-(`NUMBA_CACHE_DIR` names another folder) and serves every later process.
+The compiled code is kept in the user's cache (`NUMBA_CACHE_DIR` names another folder) and serves every later
+process.
 
 {versions}
 Run again: `python benchmarks/session.py --output FILE`.
