@@ -91,8 +91,8 @@ for the same problem. {versions}.
 
 The bound of `tight` at depth two comes from a row that its preparation computes by trying all pairs of thresholds
 (`formulations/splits/univariate.py`): the solver proves the model's optimum, and the row makes its relaxation
-exact. Deeper trees have such a row too, as strong as a search of limited length can prove it. `auto` calls no solver here:
-`exact-search` proves these trees in hundredths of a second ([measured](benchmarks/exact_search.md)).
+exact. Deeper trees have such a row too, as strong as a search of limited length can prove it. `auto` calls no solver
+here: `exact-search` proves these trees in hundredths of a second ([measured](benchmarks/exact_search.md)).
 
 {table(arguments.data, arguments.limit)}
 
