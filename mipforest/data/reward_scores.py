@@ -31,6 +31,9 @@ Scores = Literal["dr", "ipw", "direct"]
 #: Estimated probabilities of a treatment are at least this: a single sample counts 50 times at most.
 LEAST_PROPENSITY = 0.02
 
+#: How far the sum of stated probabilities may be from 1: they are written as decimals.
+SUM_OF_SHARES = 1e-6
+
 #: Trees of the forests that estimate outcomes and probabilities unless others are given, and samples of their leaves.
 TREES, LEAF = 200, 5
 
@@ -58,8 +61,8 @@ def reward_scores(
     regressor
         A regressor of scikit-learn's kind for the outcomes under each treatment; a random forest unless given.
     propensity
-        A classifier with ``predict_proba`` for the probabilities of treatments; a random forest unless given. A number
-        sequence (K,) states the probabilities of a randomised experiment.
+        A classifier with ``predict_proba`` for the probabilities of treatments, or (K,) numbers, the probabilities of a
+        randomised experiment; a random forest unless given.
     folds
         Number of parts for cross-fitting, at least 2.
     seed
@@ -175,7 +178,3 @@ def _propensities(
         )
     low = found[np.arange(len(had)), had] < LEAST_PROPENSITY
     return np.maximum(found, LEAST_PROPENSITY), int(low.sum())
-
-
-#: How far the sum of stated probabilities may be from 1: they are written as decimals.
-SUM_OF_SHARES = 1e-6
