@@ -275,7 +275,7 @@ class Formulation(Operations):
             )
 
     def check_treatments(self, data: Dataset) -> None:
-        """Refuse data with treatments where the model prescribes none, and with rewards where it does not decide.
+        """Refuse treatments where the model prescribes none, and rewards where it does not decide.
 
         Raises
         ------
@@ -290,8 +290,10 @@ class Formulation(Operations):
             )
         if data.rewards is not None and self.task != "decision":
             raise DataError(
-                f"{self.name} finds no policy, and {data.name} has rewards of decisions ({', '.join(data.classes)}) in "
-                "place of a target; use the model policy"
+                f"{self.name} predicts a target, and {data.name} has rewards of decisions instead "
+                f"({', '.join(data.classes)})",
+                hint="use a model that decides (policy), or load the data with a target",
+                option="use --model policy, or give --target in place of --rewards",
             )
 
     def check_columns(self, data: Dataset) -> None:

@@ -138,7 +138,7 @@ def test_rewards_that_are_none_are_refused(rewards, told):
 
 def test_who_takes_what_is_said():
     X, R = np.arange(4.0)[:, None], np.eye(4)[:, :2]
-    with pytest.raises(DataError, match="oct finds no policy"):
+    with pytest.raises(DataError, match="oct predicts a target"):
         Oct().build(Dataset.from_arrays(X, rewards=R), 1)
     with pytest.raises(DataError, match="policy takes rewards"):
         Policy().build(Dataset.from_arrays(X, [0, 1, 0, 1]), 1)
