@@ -297,6 +297,21 @@ def pop(store: Store) -> None:
     sink(store)
 
 
+@kernel
+def bisect_first(store: Store, q: int) -> int:
+    """Take the first box out of the heap, halve it along a coordinate, and return the number of the other half."""
+    box, other = store.heap[0], store.n[0]
+    pop(store)
+    store.n[0] += 1
+    store.half[box, q] /= 2
+    for r in range(store.half.shape[1]):
+        store.centre[other, r], store.half[other, r] = store.centre[box, r], store.half[box, r]
+    store.item[other], store.bound[other] = store.item[box], store.bound[box]
+    store.centre[box, q] -= store.half[box, q]
+    store.centre[other, q] += store.half[box, q]
+    return int(other)
+
+
 @entry
 def heapify(store: Store) -> None:
     """Make a heap of all boxes."""
@@ -376,17 +391,7 @@ def refine(
         for q in range(store.half.shape[1]):
             if store.half[box, q] > store.half[box, widest]:
                 widest = q
-        pop(store)
-        other = store.n[0]
-        store.n[0] += 1
-        for q in range(store.half.shape[1]):
-            store.centre[other, q], store.half[other, q] = store.centre[box, q], store.half[box, q]
-        store.item[other], store.bound[other] = store.item[box], store.bound[box]
-        store.half[box, widest] /= 2
-        store.half[other, widest] = store.half[box, widest]
-        store.centre[box, widest] -= store.half[box, widest]
-        store.centre[other, widest] += store.half[box, widest]
-        for child in (box, other):
+        for child in (box, bisect_first(store, widest)):
             if examine(points, items, store, child, part, least_size) < keep:
                 push(store, child)
     return NOTHING, done

@@ -32,6 +32,7 @@ from mipforest.searches.oblique.kernels import (
     Part,
     Store,
     add,
+    bisect_first,
     drop_first,
     pop,
     push,
@@ -468,16 +469,7 @@ def refine_lines(
         if store.n[0] >= len(store.bound):
             return FULL, done
         done += 1
-        pop(store)
-        other = store.n[0]
-        store.n[0] += 1
-        store.half[box, U] /= 2
-        for q in range(store.half.shape[1]):
-            store.centre[other, q], store.half[other, q] = store.centre[box, q], store.half[box, q]
-        store.item[other], store.bound[other] = store.item[box], store.bound[box]
-        store.centre[box, U] -= store.half[box, U]
-        store.centre[other, U] += store.half[box, U]
-        for child in (box, other):
+        for child in (box, bisect_first(store, U)):
             if look(lines, items, store, child, part, groups, number, least_size, keep) < keep:
                 push(store, child)
     return NOTHING, done
