@@ -7,7 +7,13 @@ from golden_transcripts import TRANSCRIPTS, close, replay, with_numbers_of
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda path: path.stem)
 def test_the_command_line_prints_and_writes_what_it_did(transcript, tmp_path):
     """``python tests/cli/golden/refresh.py`` renews the transcripts; read what changed before keeping it."""
-    for command, before, now in replay(transcript, tmp_path):
+    (tmp_path / "first").mkdir()
+    (tmp_path / "again").mkdir()
+    told = list(replay(transcript, tmp_path / "first"))
+    if any("compil" in now and "compil" not in before for _, before, now in told):
+        # Whichever test comes first compiles a search, and is told so; what is compiled once is loaded from then on.
+        told = list(replay(transcript, tmp_path / "again"))
+    for command, before, now in told:
         assert [command, *with_numbers_of(before, now).splitlines()] == [command, *before.splitlines()]
 
 
