@@ -157,7 +157,7 @@ class LabelledTree(Formulation):
         """Return what charges are divided by in the objective."""
 
     @abstractmethod
-    def losses(self, data: Dataset) -> dict[str, Any]:
+    def losses(self, instance: OctInstance) -> dict[str, Any]:
         """Return the same charges as attributes of a :class:`~mipforest.problem.structure.TreeCharges`."""
 
     def labelled(self, data: Dataset) -> Dataset:
@@ -283,7 +283,7 @@ class LabelledTree(Formulation):
             split_cost=self.alpha * instance.baseline,
             N_min=self.N_min,
             unit=instance.baseline,
-            **self.losses(data),
+            **self.losses(instance),
         )
 
     # ------------------------------------------------------------------ starts
@@ -349,7 +349,8 @@ class Oct(LabelledTree):
     def unit(self, data: Dataset) -> float:
         return baseline_error(data, self.costs)
 
-    def losses(self, data: Dataset) -> dict[str, Any]:
+    def losses(self, instance: OctInstance) -> dict[str, Any]:
+        data = instance.data
         return {
             "weight": data.weights if data.weighted else None,
             "costs": None if self.costs is None else np.array(self.costs),

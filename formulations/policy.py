@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from formulations.oct import LabelledTree
+from formulations.oct import LabelledTree, OctInstance
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.problem.parameters import parameter
@@ -67,8 +67,8 @@ class Policy(LabelledTree):
     def unit(self, data: Dataset) -> float:
         return float(data.weights.sum())
 
-    def losses(self, data: Dataset) -> dict[str, Any]:
-        return {"table": self.charges(data)}
+    def losses(self, instance: OctInstance) -> dict[str, Any]:
+        return {"table": instance.charges}
 
     def labelled(self, data: Dataset) -> Dataset:
         """Return samples whose class is their best decision, and whose weight what the others lose on average."""

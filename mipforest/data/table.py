@@ -915,10 +915,12 @@ def _remarks(features: Any, as_sets: Collection[str] | None, missing: Missing) -
     """Remark on columns whose treatment may surprise: encoded by levels, or merely counting the rows."""
     remarks = []
     for name, column in features.items():
-        levels = column.nunique()
-        if levels > 2 and (not is_numeric(column) if as_sets is None else name in as_sets):
+        has_levels = not is_numeric(column)
+        is_set = has_levels if as_sets is None else name in as_sets
+        levels = column.nunique() if has_levels or is_set else 0  # of a million numbers it takes a while
+        if is_set and levels > 2:
             remarks.append(f"column {name!r} has {levels} levels: a split sends a set of them to each side")
-        elif not is_numeric(column):
+        elif has_levels:
             slip = _slip_among_numbers(column)
             comma = ", a decimal comma" if slip is not None and slip.commas else ""
             text = (

@@ -23,7 +23,7 @@ from mipforest.solvers.base import Solver
 from mipforest.trees import Topology, Tree
 from mipforest.tuning.cost_complexity import Curve, Midpoint, check_midpoint, curves_of, mean_curve
 from mipforest.tuning.fit import Fold, Splits, check_folds, given_folds, make_folds
-from mipforest.tuning.plan import SETTINGS, Grid, formulation_of, topology_of
+from mipforest.tuning.plan import NO_SCORES, SETTINGS, Grid, formulation_of, topology_of
 
 #: Trees of each search unless given, and the share of them, the best ones, whose curves count.
 STARTS, SHARE = 100, 0.1
@@ -255,6 +255,8 @@ class BatchPlan:
                 raise error.located(f"fold {number} of {data.n} samples with {data.p} feature(s)") from error
         base.check_weights(data)
         charges = charges_of(base, data)
+        if charges.table is not None:  # validation samples would be charged by class
+            raise TuningError(NO_SCORES.format(data.task))
         if trees == "cart" and (
             charges.margin is not None
             or charges.coefficient_cost is not None

@@ -84,6 +84,10 @@ _ALL = (
 )
 
 
+#: Why nothing is tuned where no score is known.
+NO_SCORES = "tuning has no score for the task {}: compare values by --test-size, or in Python by result.measures(test)"
+
+
 def get_score(name: str | None, task: Task) -> Score:
     """Return a score by name, or the default one of a task, which is the first.
 
@@ -93,6 +97,8 @@ def get_score(name: str | None, task: Task) -> Score:
         If there is none of that name, or it is for the other task.
     """
     fitting = {score.name: score for score in _ALL if score.task == task}
+    if not fitting:
+        raise TuningError(NO_SCORES.format(task))
     if name is None:
         return next(iter(fitting.values()))
     if name in fitting:

@@ -48,6 +48,14 @@ def test_scores_of_a_trial(mipforest, tables):
     assert result["verified"]
 
 
+@pytest.mark.parametrize("how", [("--method", "batch"), ("--grid", "alpha=0,0.1")])
+def test_tuning_says_that_it_has_no_score(mipforest, tables, how):
+    base = ("tune", "--model", "policy", "--depth", 1, "--data", tables[0], "--rewards", "none,drug")
+    done = mipforest(*base, *how)
+    assert done.code == 2
+    assert "tuning has no score for the task decision" in done.err
+
+
 def test_options_that_do_not_go_together(mipforest, tables):
     base = ("solve", "--model", "policy", "--depth", 1, "--data")
     assert "leave these out" in mipforest(*base, tables[0], "--rewards", "none,drug", "--target", "age").err

@@ -256,8 +256,11 @@ def _enumerated(formulation: Formulation, data: Dataset, depth: int) -> float | 
     X, values = data.X, formulation.parameters()
     if formulation.name == "policy" and depth <= 2:
         table, unit = formulation.charges(data), float(data.weights.sum())
-        cost = lambda rows: table[list(rows)].sum(axis=0).min()  # noqa: E731
-        return best_tree_value(X, cost, depth, values["alpha"] * unit, values["N_min"]) / unit
+
+        def least(rows: tuple[int, ...]) -> float:
+            return float(table[list(rows)].sum(axis=0).min())
+
+        return best_tree_value(X, least, depth, values["alpha"] * unit, values["N_min"]) / unit
     if formulation.name in ("oct", "ort") and depth <= 2:
         loss = values["loss"] if formulation.name == "ort" else "classes"
         cost = leaf_cost(loss, data.y, data.weights, 1.0 - np.eye(len(data.classes)))
