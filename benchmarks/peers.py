@@ -172,7 +172,7 @@ def page(limit: int, pythons: dict[str, str]) -> str:
     return f"""# Comparison with other tools
 
 Errors on all samples and processor seconds of one fit, at most {limit} s of wall time; "(limit)" means: stopped by
-the time limit, not proven. `mipforest` is `exact-search` on model `oct`: like ConTree it searches all thresholds of
+the time limit, not proven. A tool that does not stop by itself is stopped after three times the limit. `mipforest` is `exact-search` on model `oct`: like ConTree it searches all thresholds of
 numeric features, and where both end their errors are the same (the benchmark asserts it). The tools marked "binary"
 need binary features: they get {THRESHOLDS} thresholds of each feature, at quantiles, and are optimal among these, so
 they may be worse and may be faster. Seconds of `mipforest` include the model, its start and the check of the tree
