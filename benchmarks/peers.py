@@ -172,12 +172,12 @@ def page(limit: int, pythons: dict[str, str]) -> str:
     return f"""# Comparison with other tools
 
 Errors on all samples and processor seconds of one fit, at most {limit} s of wall time; "(limit)" means: stopped by
-the time limit, not proven. A tool that does not stop by itself is stopped after three times the limit. `mipforest` is `exact-search` on model `oct`: like ConTree it searches all thresholds of
-numeric features, and where both end their errors are the same (the benchmark asserts it). The tools marked "binary"
-need binary features: they get {THRESHOLDS} thresholds of each feature, at quantiles, and are optimal among these, so
-they may be worse and may be faster. Seconds of `mipforest` include the model, its start and the check of the tree
-against the definition; on sets that the search solves in less than a second, these take most of the time. CART
-(`DecisionTreeClassifier`) proves nothing.
+the time limit, not proven. A tool that does not stop by itself is stopped after three times the limit. `mipforest` is
+`exact-search` on model `oct`: like ConTree it searches all thresholds of numeric features, and where both end their
+errors are the same (the benchmark asserts it). The tools marked "binary" need binary features: they get {THRESHOLDS}
+thresholds of each feature, at quantiles, and are optimal among these, so they may be worse and may be faster. Seconds
+of `mipforest` include the model, its start and the check of the tree against the definition; on sets that the search
+solves in less than a second, these take most of the time. CART (`DecisionTreeClassifier`) proves nothing.
 
 {table(["data", "D", "n x p", "mipforest", "CART", *names], rows)}
 

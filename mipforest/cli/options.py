@@ -392,7 +392,7 @@ class DataOptions:
         Option(
             "--sep",
             metavar="SIGN",
-            help="Sign between the values of a .csv file, or 'tab'; by default the first line's comma or semicolon.",
+            help="Separator of the values in a .csv file, or 'tab'; by default the first line's comma or semicolon.",
         ),
     ] = None
     decimal: Annotated[

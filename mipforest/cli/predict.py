@@ -86,7 +86,7 @@ def predict(
     sep: Annotated[
         str | None,
         Option(
-            "--sep", metavar="SIGN", help="Sign between the values, or 'tab'; by default that of the run."
+            "--sep", metavar="SIGN", help="Separator of the values, or 'tab'; by default that of the run."
         ),
     ] = None,
     decimal: Annotated[
