@@ -438,7 +438,7 @@ class CoverSearch:
         """Evaluate a threshold, the one in the middle of its interval where none is given, by searches of its sides."""
         f, known = interval.feature, self._known - self.cost - self.tolerance
         rank = self.rows.rank[f]
-        t = t or _middle(np.sort(rank), interval.low, interval.high)
+        t = t or middle_threshold(np.sort(rank), interval.low, interval.high)
         bounds, values, pairs = [interval.left, interval.right], [np.inf, np.inf], 0
         trees: list[list[tuple[int, int]]] = [[], []]
         ended = True
@@ -672,7 +672,7 @@ class CoverSearch:
         return nodes
 
 
-def _middle(ranks: Int32Array, low: int, high: int) -> int:
+def middle_threshold(ranks: Int32Array, low: int, high: int) -> int:
     """Return the threshold in an interval that comes nearest to halving the rows in it."""
     below = np.searchsorted(ranks, np.arange(low - 1, high + 2))
     goal = 0.5 * (below[0] + below[-1])

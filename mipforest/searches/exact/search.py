@@ -88,7 +88,7 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
     def run() -> None:
         for loss in ("classes", "squared") if problem is None else (problem.loss,):
             is_long = problem is not None and _rows(problem)[0].rank.size >= LONG
-            rows = _tiny_rows(loss, None if problem is None else _rows(problem)[0])
+            rows = tiny_rows(loss, None if problem is None else _rows(problem)[0])
             for levels in (2,) if depth == 2 else (3,) if depth > 2 else ():
                 search = CoverSearch(rows, levels, cost=0.0, tolerance=0.0, incumbent=np.inf)
                 search.compile(is_long=is_long, is_short=not is_long or depth > 3)
@@ -98,7 +98,7 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
     return compile_by(run, budget)
 
 
-def _tiny_rows(loss: str, real: Rows | None) -> Rows:
+def tiny_rows(loss: str, real: Rows | None) -> Rows:
     """Return four rows for which the same is compiled as for the rows of a problem, if there is one."""
     X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1])
     left = sparse.csr_array(np.tri(4, 3)[:, ::-1].copy())
@@ -199,7 +199,7 @@ def exact_search(
     if depth == 1 or (complete and depth == 2):
         by_threshold, ended, interrupted = found.each_threshold(), True, False
     elif dask is not None and isinstance(found, SlicedSearch):
-        stated = Stated(rows, cost, tolerance, _tiny_rows(problem.loss, rows))
+        stated = Stated(rows, cost, tolerance, tiny_rows(problem.loss, rows))
         with Workers(dask, CoverSlices, stated, budget or TimeBudget(), deadline - monotonic()) as workers:
             try:
                 ended, interrupted = found.hand_out(
@@ -232,11 +232,15 @@ def exact_search(
 def _rows(problem: UnivariateProblem) -> tuple[Rows, float]:
     """Return the distinct rows of a problem, and what every tree loses beside them."""
     if problem not in _ROWS:
-        _ROWS[problem] = _distinct(problem)
+        _ROWS[problem] = distinct_rows(problem)
     return _ROWS[problem]
 
 
-def _distinct(problem: UnivariateProblem) -> tuple[Rows, float]:
+def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[Rows, float]:
+    """Return the distinct rows of a problem, and what every tree loses beside them.
+
+    ``merged`` leaves out rows that lose the same under any prediction, where leaves may be of any size.
+    """
     thresholds, y = problem.thresholds, np.asarray(problem.y)
     n, base, target = len(y), 0.0, np.zeros(len(y), np.int64)
     weight = np.ones(n) if problem.weight is None else np.asarray(problem.weight, dtype=np.float64)
@@ -271,7 +275,7 @@ def _distinct(problem: UnivariateProblem) -> tuple[Rows, float]:
     else:
         shifted = y - np.average(y, weights=weight)
         value = np.column_stack([np.bincount(row, weight * shifted**k) for k in (0, 1, 2)])
-    if K == 2 and problem.N_min == 1:
+    if merged and K == 2 and problem.N_min == 1:
         chosen = value[:, 1] > 0.0
         X, value, size, of = X[chosen], value[chosen], size[chosen], of[chosen]
     n_values = np.diff(thresholds.first) + 1

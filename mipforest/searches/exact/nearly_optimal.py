@@ -1,0 +1,594 @@
+"""All univariate trees whose loss is near the optimum, or the best so many of them.
+
+A *tree* is, at every node that splits, a feature and the set of samples that it sends left, and a label at every leaf.
+Thresholds between the same two neighbouring values of the samples at a node are one split; every leaf holds samples, at
+least ``N_min``. A leaf has the label of least loss, the first of several; where ``all_labels`` is asked for, any. A
+split whose two sides are leaves with a prediction in common that is best for both (with the same label) is none.
+
+The trees of a set of rows are listed from the last level up. A threshold of the upper levels is expanded where the best
+trees of both sides, found by :mod:`mipforest.searches.exact.cover_search`, fit into the budget of losses; with three
+levels, bounds on the sides of thresholds close intervals between them, as rows that are added never lose less. A side
+lists what the other side's best leaves of the budget. Where so many trees are asked for and no budget is given, that is
+the loss of the last one kept, and falls as better ones are found.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from mipforest.heuristics.thresholds import Thresholds
+from mipforest.problem.structure import UnivariateProblem
+from mipforest.searches import compile_by
+from mipforest.searches.exact.cover_search import CoverSearch, middle_threshold
+from mipforest.searches.exact.search import TOLERANCE, distinct_rows, tiny_rows
+from mipforest.searches.exact.tables import Rows
+from mipforest.time_budget import TimeBudget
+
+#: Most levels of trees that are listed: four levels take hours where three take minutes.
+MAX_LEVELS = 3
+
+#: Most trees of one side of a threshold that are listed: 32 bytes each.
+MAX_LISTED = 200_000
+
+#: Most trees that are remembered for sets of rows that come again; then all are forgotten.
+MAX_REMEMBERED = 10_000_000
+
+
+class Stopped(Exception):
+    """The caller has stopped the listing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Trees of one set of rows, the best first.
+
+    Attributes
+    ----------
+    value
+        (m,) losses, costs of splits included.
+    cut
+        (m,) number of the root's split in ``cuts``, -1 for a leaf.
+    left, right
+        (m,) positions in the lists of both sides; on the last level, labels; of a leaf, its label at the left.
+    cuts
+        (c, 3) feature, and ranks of the two neighbouring values that a split parts.
+    sides
+        Lists of both sides of each split; empty on the last level.
+    budget
+        Loss up to which all trees are here.
+    whole
+        Whether none was left out for want of room.
+    """
+
+    value: FloatArray
+    cut: IntArray
+    left: IntArray
+    right: IntArray
+    cuts: IntArray
+    sides: tuple[tuple[Trees, Trees], ...]
+    budget: float
+    whole: bool
+
+
+class _Collected:
+    """Trees of one set of rows while they are found: the best ``room`` within a budget.
+
+    Parameters
+    ----------
+    budget
+        Most loss.
+    room
+        Most trees.
+    shrinks
+        Whether the budget falls to the loss of the last tree once there are so many; all are counted otherwise.
+
+    Attributes
+    ----------
+    count
+        Trees within the first budget, of those that were met.
+    """
+
+    def __init__(self, budget: float, room: int, *, shrinks: bool) -> None:
+        self.budget, self.count, self.whole = budget, 0, True
+        self._first, self._room, self._shrinks, self._keep = budget, room, shrinks, budget
+        self._cuts: list[tuple[int, int, int]] = []
+        self._sides: list[tuple[Trees, Trees]] = []
+        self._parts: list[tuple[FloatArray, IntArray, IntArray, IntArray]] = []
+        self._held = 0
+
+    def add(self, value: FloatArray, cut: IntArray, left: IntArray, right: IntArray) -> None:
+        """Add trees."""
+        self.count += int((value <= self._first).sum())
+        self._hold(value, cut, left, right)
+
+    def add_pairs(self, at: tuple[int, int, int], left: Trees, right: Trees, cost: float, same: BoolArray) -> None:
+        """Add all trees of a split and one tree on each side of it, but those of two leaves that are the same.
+
+        Parameters
+        ----------
+        at, cost
+            The split, and what it costs.
+        left, right
+            Trees of both sides.
+        same
+            (leaves at the left, leaves at the right) whether the split is none with these.
+        """
+        a, b = left.value + cost, right.value
+        self.whole &= left.whole and right.whole
+        leaves, others = np.flatnonzero(left.cut < 0), np.flatnonzero(right.cut < 0)
+        none = same & (a[leaves][:, None] + b[others] <= self._first)
+        self.count += int(np.searchsorted(b, self._first - a, side="right").sum()) - int(none.sum())
+        fitting = np.searchsorted(b, self._keep - a, side="right")
+        if int(fitting.sum()) > self._room + same.size:
+            # Of sorted sums, the first so many have places i, j with (i + 1)(j + 1) no more than that.
+            fitting = np.minimum(fitting, (self._room + same.size) // np.arange(1, len(a) + 1))
+            self.whole = False
+        i = np.repeat(np.arange(len(a)), fitting)
+        j = np.arange(len(i)) - np.repeat(fitting.cumsum() - fitting, fitting)
+        if same.any():
+            of_left, of_right = np.full(len(a), -1), np.full(len(b), -1)
+            of_left[leaves], of_right[others] = np.arange(len(leaves)), np.arange(len(others))
+            differ = (of_left[i] < 0) | (of_right[j] < 0)
+            differ |= ~same[of_left[i], of_right[j]]
+            i, j = i[differ], j[differ]
+        if len(i):
+            self._cuts.append(at)
+            self._sides.append((left, right))
+            self._hold(a[i] + b[j], np.full(len(i), len(self._cuts) - 1), i, j)
+
+    def _hold(self, value: FloatArray, cut: IntArray, left: IntArray, right: IntArray) -> None:
+        fits = value <= self._keep
+        self._parts.append((value[fits], cut[fits], left[fits], right[fits]))
+        self._held += int(fits.sum())
+        if self._held > 2 * self._room or (self._shrinks and self._held >= self._room):
+            self._shrink()
+
+    def _shrink(self) -> None:
+        """Keep the best ones; of equal ones those that were found first."""
+        value, cut, left, right = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        best = np.argsort(value, kind="stable")[: self._room]
+        self.whole &= len(best) == len(value)
+        self._parts = [(value[best], cut[best], left[best], right[best])]
+        self._held = len(best)
+        if self._held == self._room:
+            self._keep = min(self._keep, float(value[best[-1]]))
+            if self._shrinks:
+                self.budget = self._keep
+
+    def trees(self, cuts: IntArray | None = None) -> Trees:
+        """Return what was found."""
+        if not self._parts:
+            none = np.zeros(0, np.int64)
+            self._parts.append((np.zeros(0), none, none, none))
+        self._shrink()
+        if cuts is None:
+            cuts = np.array(self._cuts, np.int64).reshape(-1, 3)
+        whole = self.whole and self._keep == self._first  # exact: a copy
+        return Trees(*self._parts[0], cuts, tuple(self._sides), self._first, whole)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some of the rows.
+
+    Attributes
+    ----------
+    rows
+        The rows, with their ranks among all values.
+    number
+        (n,) numbers of the rows among all.
+    """
+
+    rows: Rows
+    number: IntArray
+
+    @classmethod
+    def of(cls, rows: Rows, number: IntArray) -> _Part:
+        """Return some of all rows."""
+        chosen = np.zeros(rows.rank.shape[1], dtype=bool)
+        chosen[number] = True
+        return cls(rows.take(chosen), number)
+
+    @property
+    def order(self) -> Int32Array:
+        """(p, n) rows in the order of each feature."""
+        return self.rows.order[: len(self.rows.rank)]
+
+    @cached_property
+    def ranks(self) -> Int32Array:
+        """(p, n) ranks in the order of each feature."""
+        return np.take_along_axis(self.rows.rank, self.order, axis=1)
+
+    @cached_property
+    def own_ranks(self) -> Int32Array:
+        """(p, n) the same, of the values that are there alone."""
+        own = np.zeros_like(self.ranks)
+        own[:, 1:] = (np.diff(self.ranks, axis=1) > 0).cumsum(axis=1)
+        return own
+
+    @cached_property
+    def own_rows(self) -> Rows:
+        """The rows with ranks among their own values."""
+        rank = np.empty_like(self.rows.rank)
+        np.put_along_axis(rank, self.order, self.own_ranks, axis=1)
+        return replace(self.rows, rank=rank, n_values=self.own_ranks[:, -1].astype(np.int64) + 1)
+
+    def sides(self, f: int, t: int) -> tuple[IntArray, IntArray]:
+        """Return the numbers of the rows on both sides of a threshold."""
+        right = self.own_rows.rank[f] >= t
+        return self.number[~right], self.number[right]
+
+    def cut(self, f: int, t: int) -> tuple[int, int, int]:
+        """Return feature, and ranks among all rows of the values that a threshold parts."""
+        at = int(np.searchsorted(self.own_ranks[f], t))
+        return f, int(self.ranks[f, at - 1]), int(self.ranks[f, at])
+
+
+@dataclass(eq=False)
+class _Listing:
+    """Lists the trees of sets of rows.
+
+    Attributes
+    ----------
+    rows
+        All rows.
+    cost
+        Cost of a split.
+    tolerance
+        Losses closer than this are the same.
+    room
+        Most trees of a side of a threshold.
+    all_labels
+        Whether leaves may have any label.
+    stopped
+        Asked now and then whether to stop.
+    """
+
+    rows: Rows
+    cost: float
+    tolerance: float
+    room: int
+    all_labels: bool
+    stopped: Callable[[], bool]
+    _known: dict[tuple[int, bytes], Trees] = field(default_factory=dict)
+    _bounds: dict[bytes, tuple[float, float, float]] = field(default_factory=dict)
+    _remembered: int = 0
+
+    @property
+    def labelled(self) -> bool:
+        """Whether leaves predict labels."""
+        return self.rows.loss in ("classes", "costs")
+
+    def below(self, number: IntArray, levels: int, budget: float) -> Trees:
+        """Return the trees of some rows within a budget."""
+        key = levels, self._key(number)
+        known = self._known.get(key)
+        if known is not None and known.budget >= budget:
+            return known
+        found = _Collected(budget, self.room, shrinks=True)
+        part = _Part.of(self.rows, number)
+        cuts = self.collect(part, levels, found)
+        trees = found.trees(cuts)
+        self._remembered += len(trees.value)
+        if self._remembered > MAX_REMEMBERED:
+            self._known.clear()
+            self._remembered = len(trees.value)
+        self._known[key] = trees
+        return trees
+
+    def _key(self, number: IntArray) -> bytes:
+        chosen = np.zeros(self.rows.rank.shape[1], dtype=bool)
+        chosen[number] = True
+        return np.packbits(chosen).tobytes()
+
+    def collect(self, part: _Part, levels: int, found: _Collected) -> IntArray | None:
+        """Find the trees of some rows; return the splits where there is one level."""
+        self._add_leaf(part, found)
+        if levels == 1:
+            return self._add_splits(part, found)
+        for f, t, left, right in self._thresholds(part, levels, found):
+            if self.stopped():
+                raise Stopped
+            on_left, on_right = part.sides(f, t)
+            rest = found.budget - self.cost
+            trees = self.below(on_left, levels - 1, rest - right)
+            if len(trees.value):
+                others = self.below(on_right, levels - 1, rest - max(left, float(trees.value[0])))
+                found.add_pairs(part.cut(f, t), trees, others, self.cost, self._same(part, trees, others))
+        return None
+
+    def _same(self, part: _Part, left: Trees, right: Trees) -> BoolArray:
+        """Return (leaves at the left, leaves at the right) whether a split is none with these on its sides."""
+        leaves, others = np.flatnonzero(left.cut < 0), np.flatnonzero(right.cut < 0)
+        if self.labelled and self.all_labels:
+            return np.equal.outer(left.left[leaves], right.left[others])
+        gains = np.add.outer(left.value[leaves], right.value[others]) < part.rows.leaf() - self.tolerance
+        return np.asarray(~gains)
+
+    # ------------------------------------------------------------------ the last level
+
+    def _add_leaf(self, part: _Part, found: _Collected) -> None:
+        if part.rows.size.sum() < self.rows.N_min:
+            return
+        if self.labelled:
+            losses = part.rows.costs.sum(axis=0)
+            labels = np.arange(len(losses)) if self.all_labels else np.array([int(losses.argmin())])
+            value = losses[labels]
+        else:
+            labels, value = np.zeros(1, np.int64), np.array([part.rows.leaf()])
+        found.add(value, np.full(len(labels), -1), labels, labels)
+
+    def _add_splits(self, part: _Part, found: _Collected) -> IntArray:
+        """Add the trees of one split; return the splits."""
+        rows, order, ranks = part.rows, part.order, part.ranks
+        size = rows.size[order].cumsum(axis=1)[:, :-1]
+        there = np.diff(ranks, axis=1) > 0
+        there &= (size >= rows.N_min) & (rows.size.sum() - size >= rows.N_min)
+        f, at = np.nonzero(there)
+        cuts = np.column_stack([f, ranks[f, at], ranks[f, at + 1]]).astype(np.int64)
+        first = np.zeros(len(f), np.int64)
+        value, left, right, split = np.zeros(len(f)), first, first, np.arange(len(f))
+        if rows.loss == "absolute":
+            each = rows.splits(0.0)
+            value = np.array([each[j][k - 1] for j, _, k in cuts.tolist()])
+        elif len(f):
+            sums = rows.costs if self.labelled else rows.sums
+            below = sums[order].cumsum(axis=1)
+            lower, upper = below[f, at], below[f, -1] - below[f, at]
+            if not self.labelled:
+                value = rows.loss_of(lower) + rows.loss_of(upper)
+            elif self.all_labels:
+                k, other = np.nonzero(~np.eye(sums.shape[1], dtype=bool))
+                value = (lower[:, k] + upper[:, other]).ravel()
+                left, right = np.tile(k, len(f)), np.tile(other, len(f))
+                split = np.repeat(split, len(k))
+            else:
+                left, right = lower.argmin(axis=1), upper.argmin(axis=1)
+                value = lower.min(axis=1) + upper.min(axis=1)
+        if not (self.labelled and self.all_labels):
+            gains = value < rows.leaf() - self.tolerance
+            value, left, right, split = value[gains], left[gains], right[gains], split[gains]
+        fits = value + self.cost <= found.budget
+        found.add(value[fits] + self.cost, split[fits], left[fits], right[fits])
+        return cuts
+
+    # ------------------------------------------------------------------ upper levels
+
+    def _thresholds(
+        self, part: _Part, levels: int, found: _Collected
+    ) -> Iterator[tuple[int, int, float, float]]:
+        """Go through the thresholds whose best trees are within the budget, with bounds on both sides' losses."""
+        rows = part.own_rows
+        if int(rows.n_values.max(initial=1)) < 2:
+            return
+        if levels > 2:
+            yield from self._bisected(part, found)
+            return
+        search = CoverSearch(rows, 2, cost=self.cost, tolerance=self.tolerance, incumbent=np.inf)
+        value = search.each_threshold()
+        first = np.append(0, (rows.n_values - 1).cumsum())
+        for k in np.argsort(value, kind="stable").tolist():
+            if np.isinf(value[k]) or value[k] > found.budget + self.tolerance:
+                return
+            f = int(np.searchsorted(first, k, side="right")) - 1
+            yield f, k - int(first[f]) + 1, 0.0, 0.0
+
+    def _bisected(self, part: _Part, found: _Collected) -> Iterator[tuple[int, int, float, float]]:
+        """Bisect the intervals of thresholds of three levels, those of least bound first."""
+        rows, number = part.own_rows, 0
+        heap = list[tuple[float, int, int, int, int, float, float]]()
+        for f, (low, high) in enumerate(rows.allowed().tolist()):
+            if low <= high:
+                heap.append((0.0, f, f, low, high, 0.0, 0.0))
+                number = f
+        heapq.heapify(heap)
+        while heap:
+            if self.stopped():
+                raise Stopped
+            bound, _, f, low, high, left, right = heapq.heappop(heap)
+            if bound + self.cost > found.budget + self.tolerance:
+                return
+            t = middle_threshold(np.sort(rows.rank[f]), low, high)
+            on_left, on_right = part.sides(f, t)
+            rest = found.budget - self.cost
+            value, below = self._best(on_left, rest - right)
+            below = max(below, left)
+            other, above = self._best(on_right, rest - max(left, value))
+            above = max(above, right)
+            if value + other <= rest + self.tolerance:
+                yield f, t, value, other
+            rest = found.budget - self.cost + self.tolerance
+            last, after = t - 1, t + 1
+            if self.labelled and below + above > rest:
+                # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
+                weight = np.bincount(rows.rank[f] + 1, rows.costs.max(axis=1), int(rows.n_values[f]) + 1).cumsum()
+                excess = below + above - rest
+                last = min(last, int(np.searchsorted(weight, weight[t] - excess, side="right")) - 1)
+                after = max(after, int(np.searchsorted(weight, weight[t] + excess, side="left")))
+            for start, end, one, two in ((low, last, left, above), (after, high, below, right)):
+                if start <= end and one + two <= rest:
+                    number += 1
+                    heapq.heappush(heap, (one + two, number, f, start, end, one, two))
+
+    def _best(self, number: IntArray, budget: float) -> tuple[float, float]:
+        """Return lower bounds on the loss of two levels, with leaves as large as they must be, and of any size.
+
+        The first is the least loss where that is within the budget.
+        """
+        key = self._key(number)
+        upto, value, free = self._bounds.get(key, (-np.inf, 0.0, 0.0))
+        if upto < budget and value <= upto + self.tolerance:
+            return value, free
+        if upto < budget:
+            rows = _Part.of(self.rows, number).own_rows
+            cutoff = budget + 4.0 * self.tolerance + np.spacing(abs(budget)) if np.isfinite(budget) else np.inf
+            search = CoverSearch(rows, 2, cost=self.cost, tolerance=self.tolerance, incumbent=cutoff)
+            search.solve()
+            # Values within the tolerance are not told apart.
+            value = max(0.0, search.bound - self.tolerance)
+            free = max(0.0, search.free_bound - self.tolerance)
+            self._bounds[key] = budget, value, free
+        return value, free
+
+
+# ---------------------------------------------------------------------- all levels
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The trees that were found, the best first.
+
+    Attributes
+    ----------
+    chosen
+        (m, |B|) threshold of each branch node, -1 where it does not split.
+    label
+        (m, |L|) label of each leaf, 0 where leaves predict numbers; leaves below a node that does not split are alike.
+    value
+        (m,) objectives.
+    count
+        Trees within the budget that were met: all of them if ``ended`` and ``whole``.
+    ended
+        Whether nothing was stopped.
+    whole
+        Whether no tree within the budget is missing, for want of room or as enough were found.
+    """
+
+    chosen: IntArray
+    label: IntArray
+    value: FloatArray
+    count: int
+    ended: bool
+    whole: bool
+
+
+def compile_kernels(budget: TimeBudget, problem: UnivariateProblem, depth: int) -> float:
+    """Load what listing the trees of a problem runs, or compile it; see :func:`~mipforest.searches.compile_by`."""
+
+    def run() -> None:
+        rows = tiny_rows(problem.loss, distinct_rows(problem, merged=False)[0])
+        tiny = CoverSearch(rows, 2, cost=0.0, tolerance=0.0, incumbent=np.inf)
+        tiny.each_threshold()
+        if depth > 2:
+            tiny.compile(is_long=False, is_short=False)
+
+    return compile_by(run, budget) if depth > 1 else 0.0
+
+
+def list_trees(
+    problem: UnivariateProblem,
+    depth: int,
+    *,
+    budget: float = np.inf,
+    most: int,
+    shrink: bool,
+    all_labels: bool = False,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Found:
+    """List the trees within a budget, the best first.
+
+    Parameters
+    ----------
+    problem
+        What trees are charged.
+    depth
+        Most splits on a path, 1 to :data:`MAX_LEVELS`.
+    budget
+        Greatest objective; infinite for none.
+    most
+        Most trees, the best ones; at least 1.
+    shrink
+        Whether trees that are worse than so many others need not be counted.
+    all_labels
+        Whether leaves may have any label, in place of the best one.
+    stopped
+        Asked now and then whether to stop; what was found is returned then.
+    """
+    rows, base = distinct_rows(problem, merged=False)
+    scale = float(rows.costs.max(axis=1).sum() if rows.loss in ("classes", "costs") else rows.value[:, -1].sum())
+    scale = max(scale, rows.leaf())
+    tolerance = TOLERANCE * scale
+    loss = budget * problem.unit - base + 2.0 * tolerance
+    room = most if shrink else max(most, MAX_LISTED)
+    listing = _Listing(rows, problem.split_cost, tolerance, room, all_labels, stopped)
+    found, ended = _Collected(loss, most, shrinks=shrink), True
+    found_cuts = None
+    try:
+        found_cuts = listing.collect(_Part.of(rows, np.arange(rows.rank.shape[1])), depth, found)
+    except Stopped:
+        ended = False
+    trees = found.trees(found_cuts)
+    m = len(trees.value)
+    nodes = np.full((m, 2**depth - 1, 3), -1)
+    label = np.zeros((m, 2**depth), np.int64)
+    _write(trees, np.arange(m), np.arange(m), 0, depth, nodes, label)
+    return Found(
+        _thresholds_of(nodes, problem.thresholds),
+        label,
+        (trees.value + base) / problem.unit,
+        found.count,
+        ended,
+        trees.whole,
+    )
+
+
+def _write(
+    trees: Trees, at: IntArray, into: IntArray, node: int, levels: int, nodes: IntArray, label: IntArray
+) -> None:
+    """Write the trees at some positions of a list into rows of tables, below a node in heap order."""
+    n_leaves = label.shape[1]
+    leaves = _leaves_below(node, n_leaves)
+    cut = trees.cut[at]
+    leaf = cut < 0
+    label[into[leaf], leaves] = trees.left[at[leaf]][:, None]
+    at, into, cut = at[~leaf], into[~leaf], cut[~leaf]
+    if not len(at):
+        return
+    nodes[into, node] = trees.cuts[cut]
+    if levels == 1:
+        for child, side in ((2 * node + 1, trees.left), (2 * node + 2, trees.right)):
+            label[into, _leaves_below(child, n_leaves)] = side[at][:, None]
+        return
+    order = np.argsort(cut, kind="stable")
+    at, into, cut = at[order], into[order], cut[order]
+    starts = np.flatnonzero(np.diff(cut, prepend=-1))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(cut)], strict=True):
+        left, right = trees.sides[int(cut[start])]
+        here = slice(start, end)
+        _write(left, trees.left[at[here]], into[here], 2 * node + 1, levels - 1, nodes, label)
+        _write(right, trees.right[at[here]], into[here], 2 * node + 2, levels - 1, nodes, label)
+
+
+def _leaves_below(node: int, n_leaves: int) -> slice:
+    """Return which leaves, from left to right, lie below a node."""
+    first = beyond = node
+    while first < n_leaves - 1:
+        first, beyond = 2 * first + 1, 2 * beyond + 2
+    return slice(first - n_leaves + 1, beyond - n_leaves + 2)
+
+
+def _thresholds_of(nodes: IntArray, thresholds: Thresholds) -> IntArray:
+    """Return the threshold nearest to the middle between the values that each split parts, -1 where there is none."""
+    cuts, which = np.unique(nodes.reshape(-1, 3), axis=0, return_inverse=True)
+    chosen = np.full(len(cuts), -1)
+    values: dict[int, FloatArray] = {}
+    for k, (f, low, high) in enumerate(cuts.tolist()):
+        if f < 0:
+            continue
+        if f not in values:
+            values[f] = np.unique(thresholds.X[:, f])
+        middle = values[f][low] + (values[f][high] - values[f][low]) / 2
+        own = thresholds.value[thresholds.first[f] + low : thresholds.first[f] + high]
+        chosen[k] = thresholds.first[f] + low + int(np.abs(own - middle).argmin())
+    return chosen[which.ravel()].reshape(nodes.shape[:2])
+
+
+def keep_of(found: Found, kept: BoolArray) -> Found:
+    """Return some of the trees."""
+    return replace(found, chosen=found.chosen[kept], label=found.label[kept], value=found.value[kept])
