@@ -92,10 +92,12 @@ class _Collected:
     ----------
     count
         Trees within the first budget, of those that were met.
+    whole, counted
+        Whether no such tree was left out; whether all were counted.
     """
 
     def __init__(self, budget: float, room: int, *, shrinks: bool) -> None:
-        self.budget, self.count, self.whole = budget, 0, True
+        self.budget, self.count, self.whole, self.counted = budget, 0, True, not shrinks
         self._first, self._room, self._shrinks, self._keep = budget, room, shrinks, budget
         self._cuts: list[tuple[int, int, int]] = []
         self._sides: list[tuple[Trees, Trees]] = []
@@ -121,6 +123,7 @@ class _Collected:
         """
         a, b = left.value + cost, right.value
         self.whole &= left.whole and right.whole
+        self.counted &= left.whole and right.whole
         leaves, others = np.flatnonzero(left.cut < 0), np.flatnonzero(right.cut < 0)
         none = same & (a[leaves][:, None] + b[others] <= self._first)
         self.count += int(np.searchsorted(b, self._first - a, side="right").sum()) - int(none.sum())
@@ -386,7 +389,7 @@ class _Listing:
         for f, (low, high) in enumerate(rows.allowed().tolist()):
             if low <= high:
                 heap.append((0.0, f, f, low, high, 0.0, 0.0))
-                number = f
+                number = f  # of the last interval: none has two
         heapq.heapify(heap)
         while heap:
             if self.stopped():
@@ -427,14 +430,18 @@ class _Listing:
             return value, free
         if upto < budget:
             rows = _Part.of(self.rows, number).own_rows
-            cutoff = budget + 4.0 * self.tolerance + np.spacing(abs(budget)) if np.isfinite(budget) else np.inf
-            search = CoverSearch(rows, 2, cost=self.cost, tolerance=self.tolerance, incumbent=cutoff)
-            search.solve()
             # Values within the tolerance are not told apart.
-            value = max(0.0, search.bound - self.tolerance)
-            free = max(0.0, search.free_bound - self.tolerance)
+            cutoff = budget + 4.0 * self.tolerance
+            value = self._least_of_two(rows, cutoff)
+            free = value if rows.N_min == 1 else self._least_of_two(replace(rows, N_min=1), cutoff)
             self._bounds[key] = budget, value, free
         return value, free
+
+    def _least_of_two(self, rows: Rows, cutoff: float) -> float:
+        """Return the least loss of two levels; where that is no less than the cutoff, a bound that is not either."""
+        search = CoverSearch(rows, 2, cost=self.cost, tolerance=self.tolerance, incumbent=cutoff)
+        search.solve()
+        return max(0.0, search.bound - self.tolerance)
 
 
 # ---------------------------------------------------------------------- all levels
@@ -453,11 +460,13 @@ class Found:
     value
         (m,) objectives.
     count
-        Trees within the budget that were met: all of them if ``ended`` and ``whole``.
+        Trees within the budget that were met.
     ended
-        Whether nothing was stopped.
+        Whether nothing was stopped: no tree that is missing is better than one that is there.
+    counted
+        Whether those that were met are all.
     whole
-        Whether no tree within the budget is missing, for want of room or as enough were found.
+        Whether all that were met are here.
     """
 
     chosen: IntArray
@@ -465,6 +474,7 @@ class Found:
     value: FloatArray
     count: int
     ended: bool
+    counted: bool
     whole: bool
 
 
@@ -473,10 +483,10 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem, depth: int) 
 
     def run() -> None:
         rows = tiny_rows(problem.loss, distinct_rows(problem, merged=False)[0])
-        tiny = CoverSearch(rows, 2, cost=0.0, tolerance=0.0, incumbent=np.inf)
-        tiny.each_threshold()
-        if depth > 2:
-            tiny.compile(is_long=False, is_short=False)
+        CoverSearch(rows, 2, cost=0.0, tolerance=0.0, incumbent=np.inf).each_threshold()
+        for N_min in {1, rows.N_min} if depth > 2 else ():
+            sized = replace(rows, N_min=N_min)
+            CoverSearch(sized, 2, cost=0.0, tolerance=0.0, incumbent=np.inf).solve()
 
     return compile_by(run, budget) if depth > 1 else 0.0
 
@@ -534,6 +544,7 @@ def list_trees(
         (trees.value + base) / problem.unit,
         found.count,
         ended,
+        ended and found.counted,
         trees.whole,
     )
 
@@ -588,7 +599,3 @@ def _thresholds_of(nodes: IntArray, thresholds: Thresholds) -> IntArray:
         chosen[k] = thresholds.first[f] + low + int(np.abs(own - middle).argmin())
     return chosen[which.ravel()].reshape(nodes.shape[:2])
 
-
-def keep_of(found: Found, kept: BoolArray) -> Found:
-    """Return some of the trees."""
-    return replace(found, chosen=found.chosen[kept], label=found.label[kept], value=found.value[kept])

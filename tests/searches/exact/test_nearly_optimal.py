@@ -1,0 +1,130 @@
+"""All trees near the optimum are those of an enumeration by the definition."""
+
+import numpy as np
+import pytest
+from tolerance import same
+from univariate_cases import Case, hold_for_all
+
+from mipforest.searches.exact.nearly_optimal import list_trees
+
+#: Losses of less difference are the same, in the enumeration.
+TIED = 1e-9
+
+#: Trees up to which a random case is enumerated.
+MOST = 30_000
+
+
+class Enumerated:
+    """All trees of a random case by the definition: what a node sends left, and the labels of leaves."""
+
+    def __init__(self, case, *, all_labels):
+        self.case, self.all_labels = case, all_labels
+        self.trees = self.of(np.arange(case.data.n), min(case.depth, 3))
+
+    def charges(self, rows):
+        """What each label costs."""
+        case = self.case
+        return case.problem.prediction_costs[rows].sum(axis=0)
+
+    def leaves(self, rows):
+        if len(rows) < self.case.n_min:
+            return []
+        if not (self.all_labels and self.case.loss == "classes"):
+            return [("leaf", self.case.cost(rows))]
+        return [((k,), value) for k, value in enumerate(self.charges(rows))]
+
+    def is_none(self, rows, left, right):
+        """Whether a split is none with these two trees on its sides."""
+        if len(left[0]) > 1 and left[0] != "leaf" or len(right[0]) > 1 and right[0] != "leaf":
+            return False
+        if self.all_labels and self.case.loss == "classes":
+            return left[0] == right[0]
+        return left[1] + right[1] >= self.case.cost(rows) - TIED
+
+    def of(self, rows, levels):
+        found = self.leaves(rows)
+        for f in range(self.case.data.p) if levels else ():
+            x = self.case.data.X[rows, f]
+            for value in np.unique(x)[1:]:
+                on_left, on_right = rows[x < value], rows[x >= value]
+                if min(len(on_left), len(on_right)) < self.case.n_min:
+                    continue
+                for left in self.of(on_left, levels - 1):
+                    for right in self.of(on_right, levels - 1):
+                        if not self.is_none(rows, left, right):
+                            tree = (f, tuple(on_left), left[0], right[0])
+                            found.append((tree, left[1] + right[1] + self.case.split_cost))
+                if len(found) > MOST:
+                    pytest.skip("too many trees to enumerate")
+        return found
+
+
+def listed(case, found, depth, *, all_labels):
+    """The trees that were found, as the enumeration writes them."""
+    thresholds, X = case.thresholds, case.data.X
+
+    def tree(i, rows, node):
+        k = found.chosen[i, node] if node < 2**depth - 1 else -1
+        if k >= 0:
+            right = X[rows, thresholds.feature[k]] >= thresholds.value[k]
+            sides = (rows[~right], 2 * node + 1), (rows[right], 2 * node + 2)
+            below = (tree(i, *side) for side in sides)
+            return (int(thresholds.feature[k]), tuple(rows[~right]), *below)
+        if case.loss != "classes":
+            return "leaf"
+        first = node
+        while first < 2**depth - 1:
+            first = 2 * first + 1
+        label = int(found.label[i, first - 2**depth + 1])
+        if all_labels:
+            return (label,)
+        charged = case.problem.prediction_costs[rows].sum(axis=0)
+        assert same(charged[label], charged.min())
+        return "leaf"
+
+    return [tree(i, np.arange(case.data.n), 0) for i in range(len(found.value))]
+
+
+def check(seed):
+    """One random case: all trees, those within a factor, and the best few."""
+    case, all_labels = Case(seed), seed % 2 == 1
+    depth = min(case.depth, 3)
+    trees = dict(Enumerated(case, all_labels=all_labels).trees)
+    if not trees:
+        return
+    values = np.sort(list(trees.values()))
+    for budget, most in ((np.inf, 10**6), (values[0] + 0.3 * (values[len(values) // 2] - values[0]), 10**6), (np.inf, 7)):
+        shrink = most == 7
+        found = list_trees(case.problem, depth, budget=budget, most=most, shrink=shrink, all_labels=all_labels)
+        assert found.ended
+        own = listed(case, found, depth, all_labels=all_labels)
+        assert len(set(own)) == len(own)
+        assert same(found.value, [trees[tree] for tree in own])
+        if shrink:
+            assert same(found.value, values[:7])
+            continue
+        assert found.whole
+        assert found.counted
+        assert found.count == len(own)
+        assert set(own) == {tree for tree, value in trees.items() if value <= budget + TIED}
+        assert same(found.value, np.sort(found.value))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3, 7])
+def test_the_trees_are_those_of_the_enumeration(seed):
+    check(seed)
+
+
+@pytest.mark.slow
+def test_the_trees_are_those_of_the_enumeration_on_many_cases():
+    checked = []
+
+    def one(seed):
+        try:
+            check(seed)
+            checked.append(seed)
+        except pytest.skip.Exception:
+            pass
+
+    hold_for_all(one, range(10, 190))
+    assert len(checked) >= 100
