@@ -65,6 +65,10 @@ class SolveSettings:
         Address of the scheduler of a Dask cluster on which the search runs, such as ``tcp://127.0.0.1:8786``;
         ``threads`` are those of each of its tasks then. ``None`` for this process. Only tree searches that say so take
         it.
+    keep_trees, within
+        Most trees to list besides the best one, at least 1, and the relative distance from the optimum within which,
+        at least 0: the best so many, all within the distance, or the best so many of these. Both ``None`` for none.
+        Of problems, not of models: see :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>`.
     start
         Where to start, as the function that takes the settings describes it; solver plug-ins get the point
         itself.
@@ -85,6 +89,8 @@ class SolveSettings:
     isolate: bool | None = None
     certificate: Path | None = None
     dask: str | None = None
+    keep_trees: int | None = None
+    within: float | None = None
     start: Any = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -92,6 +98,10 @@ class SolveSettings:
             "time_limit", self.time_limit, Real, 0, "seconds, 0 or more, or None for no limit", optional=True
         )
         _check("gap", self.gap, Real, 0, "a relative gap, 0 or more (1e-4 is usual)")
+        _check("keep_trees", self.keep_trees, Integral, 1, "1 or more trees, or None", optional=True)
+        _check("within", self.within, Real, 0, "a relative distance, such as 0.02 for 2%, or None", optional=True)
+        if self.within == math.inf:
+            raise NotAllowed("within is inf; give a finite distance, such as 0.02 for 2%, or keep_trees alone")
         if self.gap == math.inf:
             raise NotAllowed("gap is inf; give a finite relative gap, 0 or more (1e-4 is usual)")
         _check(

@@ -13,6 +13,7 @@ from typing import Unpack
 import numpy as np
 
 from mipforest.model import Values
+from mipforest.problem.near_optimum import lister_for, with_trees
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.proofs import (
     broken_rows,
@@ -84,6 +85,8 @@ class Problem(ProblemData):
         start: str | Predictor | None = "default",
         on_progress: Progress | None = None,
         certificate: str | os.PathLike[str] | None = None,
+        keep_trees: int | None = None,
+        within: float | None = None,
         settings: SolveSettings | None = None,
         **keywords: Unpack[SolveKeywords],
     ) -> Result:
@@ -101,6 +104,10 @@ class Problem(ProblemData):
         certificate
             File (``.gz``) for a proof of the result that :func:`mipforest.certify` checks; of tree searches that write
             one.
+        keep_trees, within
+            List the ``keep_trees`` best trees, all whose objective is within a share ``within`` of the optimum
+            (0.02: 2 %), or the best so many of these, as :attr:`Result.trees`; for univariate models up to depth 3
+            (see :mod:`mipforest.problem.near_optimum`).
         time_limit, gap, threads, seed, solver_options, bridges, log, isolate, dask
             The attributes of :class:`~mipforest.settings.SolveSettings` of these names. The time limit, 60 seconds
             unless given, is for start, solves and repairs together (0: the start alone); built within a budget, the
@@ -113,18 +120,30 @@ class Problem(ProblemData):
         ------
         SolverError
             If the solver is unknown, not installed, or cannot take the model; of a tree search also if the model was
-            changed after it was built.
+            changed after it was built; if trees are to be listed and cannot be.
         ParameterError, StartError
             If the start is unknown or does not fit.
         """
-        settings = chosen_settings(settings, keywords, SETTINGS, start=start, certificate=certificate)
+        settings = chosen_settings(
+            settings,
+            keywords,
+            SETTINGS,
+            start=start,
+            certificate=certificate,
+            keep_trees=keep_trees,
+            within=within,
+        )
         if isinstance(solver, str):
             with self.budget.phase("load"):  # its package may take a moment to load
                 solver = solver_or_search(solver)
         with self.budget.phase("load"):  # as may the searches that are asked
             solver, why = solver.choose(self, settings) if isinstance(solver, Auto) else (solver, "")
+        with self.budget.phase("load"):
+            lister = lister_for(self, settings)
         with one_blas_thread():
             solved = with_conflict(solve_problem(self, solver, settings, on_progress))
+            if lister is not None:
+                solved = with_trees(solved, lister, settings, on_progress)
         if self.has_rows:
             self.model.keep(solved.solution)
         message = "; ".join(filter(None, (why and f"auto: {why}", solved.solution.message)))

@@ -23,6 +23,7 @@ from mipforest.trees import (
     RegressionMeasures,
     Reliability,
     RewardMeasures,
+    TreeSet,
     calibration_measures,
     class_measures,
     prescription_measures,
@@ -77,6 +78,8 @@ class Result:
         overlap. Those of ``compile`` do not count against the time limit. Empty for a solution from elsewhere.
     conflict
         Of an infeasible problem: rows that contradict each other; ``None`` where none were found in time.
+    trees
+        The trees near the optimum, where they were asked for, with their objectives; ``None`` otherwise.
     """
 
     problem: ProblemData
@@ -88,6 +91,7 @@ class Result:
     failed_checks: tuple[str, ...]
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     conflict: Conflict | None = None
+    trees: TreeSet | None = None
 
     @property
     def verified(self) -> bool:
@@ -306,6 +310,15 @@ class Result:
         }
         if self.conflict is not None:
             found["conflict"] = str(self.conflict)
+        if self.trees is not None:
+            found["trees"] = {
+                "listed": len(self.trees),
+                "found": self.trees.found,
+                "counted": self.trees.counted,
+                "within": self.trees.within,
+                "complete": self.trees.complete,
+                "in_words": self.trees.in_words(),
+            }
         found |= self._all_measures(data, test)
         found["events"] = [
             {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import entry_points, version
@@ -13,6 +13,7 @@ from numbers import Integral
 from time import monotonic
 from typing import Any, ClassVar
 
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
 from mipforest.model import Model
 from mipforest.problem.operations import Operations
@@ -83,6 +84,37 @@ class SearchResult:
     message: str = ""
     objective: float = float("nan")
     reported: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class ListedTrees:
+    """The trees that a listing has found, the best first; see :meth:`TreeSearch.list_trees`.
+
+    Attributes
+    ----------
+    chosen
+        (m, |B|) threshold of each branch node among those of the structure, -1 where it does not split.
+    label
+        (m, |L|) label of each leaf, 0 where leaves predict numbers; leaves below a node that does not split are alike.
+    value
+        (m,) objectives.
+    count
+        Trees within the budget that were met.
+    ended
+        Whether nothing was stopped: no tree that is missing is better than one that is there.
+    counted
+        Whether those that were met are all.
+    whole
+        Whether all that were met are here.
+    """
+
+    chosen: IntArray
+    label: IntArray
+    value: FloatArray
+    count: int
+    ended: bool
+    counted: bool
+    whole: bool
 
 
 class SearchEvents:
@@ -248,6 +280,39 @@ class TreeSearch(ABC):
         on_progress
             Called with progress events; returning ``True`` ends the search, which keeps its best tree and its bound.
         """
+
+    def refusal_to_list(self, problem: ProblemData) -> str:  # noqa: ARG002
+        """Say why the search does not list the trees of a problem as it was built; empty where it does."""
+        return "it finds one tree"
+
+    def list_trees(
+        self,
+        problem: ProblemData,
+        *,
+        budget: float,
+        most: int,
+        shrink: bool,
+        all_labels: bool,
+        stopped: Callable[[], bool],
+    ) -> ListedTrees:
+        """List all trees of a problem, as it was built, up to an objective value.
+
+        Parameters
+        ----------
+        problem
+            A problem that :meth:`refusal_to_list` has nothing against.
+        budget
+            Greatest objective; infinite for none.
+        most
+            Most trees, the best ones; at least 1.
+        shrink
+            Whether trees that are worse than so many others need not be counted.
+        all_labels
+            Whether leaves may have any label, in place of the best one.
+        stopped
+            Asked now and then whether to stop; what was found is returned then.
+        """
+        raise NotImplementedError(f"{self.name} lists no trees")
 
     def check_options(self, settings: SolveSettings) -> None:
         """Refuse options that the search does not take, and bridges.

@@ -37,6 +37,7 @@ from mipforest.trees.sides import midpoint
 from mipforest.trees.text import explanations, to_text
 from mipforest.trees.topology import MAX_DEPTH, Nodes, Topology
 from mipforest.trees.tree import FeaturesUsed, Predictor, Tree
+from mipforest.trees.tree_set import FeatureUse, TreeSet
 
 if TYPE_CHECKING:
     from mipforest.trees.partition import plot_partition
@@ -57,6 +58,7 @@ __all__ = [
     "ClassMeasures",
     "Curve",
     "DiagnosticMeasures",
+    "FeatureUse",
     "FeaturesUsed",
     "FunctionalTree",
     "NodeStatistics",
@@ -72,6 +74,7 @@ __all__ = [
     "Topology",
     "Tree",
     "TreeFileError",
+    "TreeSet",
     "auc_of_scores",
     "calibration_measures",
     "class_measures",

@@ -24,14 +24,12 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.heuristics.thresholds import Thresholds
 from mipforest.problem.structure import UnivariateProblem
+from mipforest.problem.tree_search import ListedTrees
 from mipforest.searches import compile_by
 from mipforest.searches.exact.cover_search import CoverSearch, middle_threshold
 from mipforest.searches.exact.search import TOLERANCE, distinct_rows, tiny_rows
 from mipforest.searches.exact.tables import Rows
 from mipforest.time_budget import TimeBudget
-
-#: Most levels of trees that are listed: four levels take hours where three take minutes.
-MAX_LEVELS = 3
 
 #: Most trees of one side of a threshold that are listed: 32 bytes each.
 MAX_LISTED = 200_000
@@ -447,37 +445,6 @@ class _Listing:
 # ---------------------------------------------------------------------- all levels
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """The trees that were found, the best first.
-
-    Attributes
-    ----------
-    chosen
-        (m, |B|) threshold of each branch node, -1 where it does not split.
-    label
-        (m, |L|) label of each leaf, 0 where leaves predict numbers; leaves below a node that does not split are alike.
-    value
-        (m,) objectives.
-    count
-        Trees within the budget that were met.
-    ended
-        Whether nothing was stopped: no tree that is missing is better than one that is there.
-    counted
-        Whether those that were met are all.
-    whole
-        Whether all that were met are here.
-    """
-
-    chosen: IntArray
-    label: IntArray
-    value: FloatArray
-    count: int
-    ended: bool
-    counted: bool
-    whole: bool
-
-
 def compile_kernels(budget: TimeBudget, problem: UnivariateProblem, depth: int) -> float:
     """Load what listing the trees of a problem runs, or compile it; see :func:`~mipforest.searches.compile_by`."""
 
@@ -500,7 +467,7 @@ def list_trees(
     shrink: bool,
     all_labels: bool = False,
     stopped: Callable[[], bool] = lambda: False,
-) -> Found:
+) -> ListedTrees:
     """List the trees within a budget, the best first.
 
     Parameters
@@ -508,7 +475,7 @@ def list_trees(
     problem
         What trees are charged.
     depth
-        Most splits on a path, 1 to :data:`MAX_LEVELS`.
+        Most splits on a path, 1 to 3.
     budget
         Greatest objective; infinite for none.
     most
@@ -538,7 +505,7 @@ def list_trees(
     nodes = np.full((m, 2**depth - 1, 3), -1)
     label = np.zeros((m, 2**depth), np.int64)
     _write(trees, np.arange(m), np.arange(m), 0, depth, nodes, label)
-    return Found(
+    return ListedTrees(
         _thresholds_of(nodes, problem.thresholds),
         label,
         (trees.value + base) / problem.unit,

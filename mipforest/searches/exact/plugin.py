@@ -14,7 +14,7 @@ from mipforest.heuristics.thresholds import tree_of_thresholds
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, UnivariateProblem
-from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import LOST, ListedTrees, SearchEvents, SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.time_budget import TimeBudget
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 #: What is told where a cluster is given and the problem has no open nodes to hand out.
 ON_ONE_MACHINE = "exact-search runs on this machine alone: a cluster helps it from depth 3 on"
+
+#: Most levels of trees that are listed: four take hours where three take minutes.
+MAX_LISTED_DEPTH = 3
 
 #: Seconds for ConTree where there is no limit: it takes a number.
 NO_LIMIT = 1e9
@@ -58,6 +61,21 @@ class ExactSearch(TreeSearch):
 
         compile_kernels(budget, problem, depth)
         return exact_search(problem, depth, **options)
+
+    def refusal_to_list(self, problem: ProblemData) -> str:
+        """Say why the trees of a problem are not listed; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        depth = problem.topology.depth
+        deep = f"trees are listed up to depth {MAX_LISTED_DEPTH}, as their number explodes, and depth is {depth}"
+        return self.refusal(problem) or (deep if depth > MAX_LISTED_DEPTH else "")
+
+    def list_trees(self, problem: ProblemData, **asked: Any) -> ListedTrees:
+        """List all trees up to an objective value; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        from mipforest.searches.exact.nearly_optimal import compile_kernels, list_trees
+
+        charged, depth = problem.structure, problem.topology.depth
+        assert isinstance(charged, UnivariateProblem)  # ``refusal_to_list`` has seen to it
+        compile_kernels(problem.budget, charged, depth)
+        return list_trees(charged, depth, **asked)
 
     def search(
         self,

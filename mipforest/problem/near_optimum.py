@@ -1,0 +1,214 @@
+"""The trees near the optimum of a problem: which are asked for, which satisfy added constraints, and their check.
+
+A *tree* is its splits and the labels of its leaves. A split is a feature and the training samples that it sends left:
+thresholds between the same two neighbouring values of the samples at a node are one, in the middle between them. Every
+leaf holds training samples. A leaf predicts what suits its samples best, the first of several classes; where a user has
+added constraints, a leaf of a classifier may have any label, as another one may satisfy them. A split between two
+leaves that one prediction suits (that have one label) is none: such a node is a leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from time import monotonic
+
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.errors import NotAllowed, Unsupported
+from mipforest.heuristics.thresholds import univariate_tree
+from mipforest.problem.problem_data import ProblemData
+from mipforest.problem.proofs import same_value
+from mipforest.problem.result import Result
+from mipforest.problem.structure import UnivariateProblem
+from mipforest.problem.tree_search import PROGRESS_INTERVAL, ListedTrees, TreeSearch, search_classes
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.solution import Event, Progress
+from mipforest.trees import Tree, TreeSet
+
+#: Most trees that are listed, unless more are asked for.
+MOST_TREES = 100_000
+
+#: Trees whose objective is computed by the definition, too.
+CHECKED = 100
+
+#: By what share of the way to the objective of a leaf the budget begins where constraints leave trees out, and grows.
+FIRST_STEP, GROWTH = 0.01, 4.0
+
+#: Share of an objective within which two are the same: sums of the losses of leaves, in two orders.
+SAME = 1e-9
+
+
+def lister_for(problem: ProblemData, settings: SolveSettings) -> TreeSearch | None:
+    """Return the search that lists the trees of a problem, ``None`` where none are asked for.
+
+    Raises
+    ------
+    Unsupported, NotAllowed
+        If none does: with the reason.
+    """
+    if settings.keep_trees is None and settings.within is None:
+        return None
+    if settings.time_limit == 0:
+        raise NotAllowed("without time no trees are listed; give a time limit above 0, or ask for one tree")
+    reason, name = "no search is installed that lists trees", problem.formulation.name
+    for plugin in search_classes().values():
+        search = plugin()
+        if not plugin.available() or plugin.list_trees is TreeSearch.list_trees:
+            continue
+        reason = search.refusal_to_list(problem)
+        if reason and not isinstance(problem.structure, search.structures):
+            reason = f"only univariate trees with additive losses are, such as those of oct, ort and policy: {reason}"
+        if not reason and problem.as_built.objective_replaced():
+            reason = "the objective of the model was replaced"
+        if not reason and problem.changed() and not problem.unfinished:
+            reason = _own_variables(problem)
+        if not reason:
+            return search
+    raise Unsupported(
+        f"the trees near the optimum of {name} cannot be listed: {reason}",
+        hint="leave out keep_trees and within",
+        option="leave out --keep-trees and --within",
+    )
+
+
+def _own_variables(problem: ProblemData) -> str:
+    """Say which variables a user has added, whose values a tree does not tell; empty where there are none."""
+    added = problem.formulation.expressions(problem.model, problem.instance)
+    tree = problem.start_without_search()
+    known = {*problem.as_built.blocks, *(() if tree is None else added.encode(tree))}
+    own = [name for name in problem.model.variables if name not in known]
+    return f"a tree tells no values of the variables {', '.join(own)}, which were added to the model" if own else ""
+
+
+def with_trees(
+    result: Result, lister: TreeSearch, settings: SolveSettings, on_progress: Progress | None
+) -> Result:
+    """Add the trees near the optimum to a result, in the time that is left."""
+    problem = result.problem
+    if not isinstance(result.solved_tree, Tree):
+        return result
+    began = last = monotonic()
+
+    def stopped() -> bool:
+        nonlocal last
+        if on_progress is not None and monotonic() - last >= PROGRESS_INTERVAL:
+            last = monotonic()
+            event = Event(result.solution.seconds + last - began, result.objective, result.bound, result.solution.nodes)
+            if on_progress(event):
+                problem.budget.stop()
+        return problem.budget.expired
+
+    with problem.budget.phase("trees", "listing trees near the optimum"):
+        trees = _listed(problem, lister, result.solved_tree, result.objective, settings, stopped)
+    return replace(result, trees=trees, phase_seconds=problem.budget.seconds)
+
+
+def _listed(
+    problem: ProblemData,
+    lister: TreeSearch,
+    like: Tree,
+    known: float,
+    settings: SolveSettings,
+    stopped: Callable[[], bool],
+) -> TreeSet:
+    within, keep = settings.within, settings.keep_trees or MOST_TREES
+    changed = problem.changed()
+
+    def listing(budget: float) -> ListedTrees:
+        most = max(keep, MOST_TREES) if changed else keep
+        shrink = within is None and not changed
+        return lister.list_trees(
+            problem, budget=budget, most=most, shrink=shrink, all_labels=changed, stopped=stopped
+        )
+
+    best, budget = known, np.inf
+    if within is not None:
+        budget = _limit(best, within)
+    elif changed:
+        budget = best + FIRST_STEP * max(0.0, _leaf_value(problem) - best)
+    while True:
+        found = listing(budget)
+        trees = _as_set(problem, found, like, within, keep, stopped)
+        enough = within is not None or len(trees) >= keep or not trees.ended or budget == np.inf
+        if within is not None and len(trees) and trees.objectives[0] < best - SAME * abs(best):
+            best, enough = float(trees.objectives[0]), False  # the solve ended within its gap
+            budget = _limit(best, within)
+        if enough or stopped():
+            return trees
+        if within is None:
+            grown = best + GROWTH * (budget - best)
+            budget = grown if best < grown < _leaf_value(problem) else np.inf
+
+
+def _limit(best: float, within: float) -> float:
+    """Return the greatest objective within a relative distance."""
+    return best + (within + SAME) * abs(best)
+
+
+def _leaf_value(problem: ProblemData) -> float:
+    """Return the objective of a tree without a split, with its best prediction."""
+    none = np.full(problem.topology.n_branches, -1)
+    leaf = univariate_tree(problem.data, problem.topology, none, np.zeros(len(none)))
+    return problem.formulation.evaluate(problem.formulation.relabel(leaf, problem.instance), problem.instance)
+
+
+def _as_set(
+    problem: ProblemData,
+    found: ListedTrees,
+    like: Tree,
+    within: float | None,
+    keep: int,
+    stopped: Callable[[], bool],
+) -> TreeSet:
+    """Return the listed trees that satisfy added constraints, the best so many, checked against the definition."""
+    charged = problem.structure
+    assert isinstance(charged, UnivariateProblem)  # what is listed
+    changed, predicts_numbers = problem.changed(), not like.is_classifier
+    order = _sorted(found)
+    split = found.chosen >= 0
+    feature: IntArray = np.where(split, charged.thresholds.feature[found.chosen], -1)
+    threshold: FloatArray = np.where(split, charged.thresholds.value[found.chosen], 0.0)
+    kept, leaves, ended = list[int](), list[FloatArray | IntArray](), found.ended
+    for k in order.tolist():
+        if len(kept) == keep:
+            break
+        if (changed or predicts_numbers) and stopped():
+            ended = False
+            break
+        tree = None
+        if changed or predicts_numbers or len(kept) < CHECKED:
+            tree = univariate_tree(problem.data, problem.topology, feature[k], threshold[k], found.label[k])
+            tree = problem.formulation.relabel(tree, problem.instance) if predicts_numbers else tree
+        if tree is not None and changed and problem.model.violations(problem.encoded(tree)).max > FEASIBILITY_TOLERANCE:
+            continue
+        if tree is not None and len(kept) < CHECKED:
+            value = problem.formulation.evaluate(tree, problem.instance)
+            if not same_value(value, float(found.value[k]), problem.objective_unit):
+                raise RuntimeError(
+                    f"a listed tree has the objective {value:.9g} by the definition, and {found.value[k]:.9g} by the "
+                    "listing: this is a fault of mipforest; please report it with the data"
+                )
+        kept.append(k)
+        leaves.append(found.label[k] if tree is None else tree.leaf_value)
+    seen_all = len(kept) < keep or not changed
+    n_leaves = problem.topology.n_leaves
+    return TreeSet(
+        like=replace(like, leaf_value=np.zeros(n_leaves)),
+        feature=feature[kept],
+        threshold=threshold[kept],
+        leaf_value=np.array(leaves).reshape(-1, n_leaves),
+        objectives=found.value[kept],
+        within=within,
+        found=len(kept) if changed else found.count,
+        counted=found.counted and seen_all and (found.whole or not changed),
+        ended=ended and (not changed or found.whole or len(kept) == keep),
+    )
+
+
+def _sorted(found: ListedTrees) -> IntArray:
+    """Return the order by objective, of those that are equal up to rounding by number of splits, then by splits."""
+    unit = SAME * max(float(np.abs(found.value).max(initial=0.0)), np.finfo(np.float64).tiny)
+    splits = (found.chosen >= 0).sum(axis=1)
+    return np.lexsort((*found.label.T[::-1], *found.chosen.T[::-1], splits, np.rint(found.value / unit)))
