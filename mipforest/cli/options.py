@@ -228,6 +228,22 @@ def output_file(help_text: str) -> Any:
     return Option("-o", "--output", "--out", metavar="FILE", help=help_text, rich_help_panel=OUTPUT)
 
 
+
+
+def share(option: str, text: str) -> float:
+    """Read a share, ``2%`` or ``0.02``.
+
+    Raises
+    ------
+    CommandError
+        If it is none.
+    """
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise CommandError(f"{option} is {text!r}; give a share, such as 2% or 0.02") from None
+
+
 RunPath = Annotated[Path, Argument(metavar="RUN", help="Run folder that 'mipforest solve --out' wrote.")]
 
 

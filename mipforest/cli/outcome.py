@@ -94,6 +94,7 @@ def summary(result: Mapping[str, Any], saved: Saved | None, width: int | None = 
 
     facts = [("Status", status_in_words(result)), *_objective(result), ("Verified", _verified(result))]
     facts += [*_accuracy(result), *_measures(result), *_reported(result), *_features(result)]
+    facts += [("Near it", result["trees"]["in_words"])] if "trees" in result else []
     facts += [("Conflict", result["conflict"])] if "conflict" in result else []
     facts += [("Time", _time(result))]
     facts += [("Note", text) for text in result.get("warnings", ())]
@@ -294,7 +295,13 @@ class Outcome:
         saved = None if result.tree is None else saved_of(result.tree, data)
         # The events are by far the longest part: they stand at the end.
         found["events"] = found.pop("events")
-        return cls(found, saved, data)
+        tables = {}
+        if result.trees is not None:
+            from mipforest.runs.folder import TREES
+            from mipforest.runs.text_files import json_text
+
+            tables[TREES] = json_text(result.trees.to_dict())
+        return cls(found, saved, data, tables)
 
     @property
     def exit_code(self) -> int:

@@ -143,7 +143,11 @@ class Job:
             "seed": self.settings.seed,
             "solver_options": dict(self.settings.solver_options),
             "bridges": list(self.settings.bridges),
-            **({} if self.settings.dask is None else {"dask": self.settings.dask}),
+            **{
+                name: value
+                for name in ("dask", "keep_trees", "within")
+                if (value := getattr(self.settings, name)) is not None
+            },
         }
 
 
@@ -183,6 +187,24 @@ def solve(
             rich_help_panel=o.OUTPUT,
         ),
     ] = None,
+    keep_trees: Annotated[
+        int | None,
+        Option(
+            metavar="K",
+            help="List the K best trees, too, in trees.json: of univariate models with leaves that predict a class, a "
+            "constant or a decision, up to depth 3.",
+            rich_help_panel=o.SOLVE,
+        ),
+    ] = None,
+    within: Annotated[
+        str | None,
+        Option(
+            metavar="SHARE",
+            help="List all trees whose objective is within a share of the optimum, as in 2% or 0.02; with "
+            "--keep-trees the best of these.",
+            rich_help_panel=o.SOLVE,
+        ),
+    ] = None,
     run_options: o.RunOptions,
     verbose: Annotated[
         bool,
@@ -202,7 +224,14 @@ def solve(
 
     with Progress(quiet=run_options.quiet) as progress, interruptible(progress.stopping) as interruption:
         source = data_options.source(data, model=model, seed=solver_options.seed)
-        settings = replace(solver_options.settings(), isolate=isolate, certificate=certificate, dask=dask)
+        settings = replace(
+            solver_options.settings(),
+            isolate=isolate,
+            certificate=certificate,
+            dask=dask,
+            keep_trees=keep_trees,
+            within=None if within is None else o.share("--within", within),
+        )
         job = Job.of(model, model_options, source, solver_options.solver, settings, start, verbose)
         check_settings(job.solver, job.settings)
         with run_folder(run_options) as folder:

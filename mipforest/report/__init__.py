@@ -45,6 +45,7 @@ from mipforest.report.markup import (
     title,
     verbatim,
 )
+from mipforest.report.near_section import near_section
 from mipforest.report.quality import quality_section, tuning_section
 from mipforest.report.randomized import randomized_section
 from mipforest.report.tree_section import features_section, tree_section
@@ -65,6 +66,7 @@ _TITLES = {
     "explanation": "Local explanation",
     "card": "Score card",
     "features": "Features",
+    "near": "Trees near the optimum",
     "quality": "Quality",
     "tuning": "Tuning",
     "numbers": "Numbers",
@@ -117,6 +119,7 @@ def _sections(content: Content) -> list[Element]:
             tree_section(content, fitted),
             *randomized_section(content, fitted),
             features_section(fitted),
+            *near_section(content),
             quality_section(content, fitted),
         ]
     )

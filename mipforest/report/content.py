@@ -11,8 +11,9 @@ from mipforest.data import Encoding
 from mipforest.meanings import renamed
 from mipforest.report.markup import short
 from mipforest.runs import LoadedData, Run, RunError, SavedCard, SavedTree, samples_of
-from mipforest.runs.folder import TUNING
-from mipforest.trees import NodeStatistics, Predictor, Tree
+from mipforest.runs.folder import TREES, TUNING
+from mipforest.runs.text_files import JsonFileError, read_json_object
+from mipforest.trees import NodeStatistics, Predictor, Tree, TreeSet
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 
 #: Columns of ``tuning.csv`` that a page shows, after those of the hyperparameters, which come before ``chosen``.
@@ -59,6 +60,8 @@ class Content:
         The rows of ``tuning.csv``, text by column; empty if the run is of no tuning.
     card
         The score card, where the run found one instead of a tree.
+    trees
+        The trees near the optimum, where the run lists them.
     """
 
     result: Mapping[str, Any]
@@ -68,6 +71,7 @@ class Content:
     encoding: Encoding | None = None
     settings: Sequence[Mapping[str, str]] = ()
     card: SavedCard | None = None
+    trees: TreeSet | None = None
 
 
 def content_of(run: Run) -> Content:
@@ -102,7 +106,20 @@ def content_of(run: Run) -> Content:
         samples = replace(samples, test=None)
         gaps = ["The test samples have changed since the run; nothing is drawn of them."]
     settings, absent = _settings(run)
-    return Content(run.result, fitted, samples, gaps + absent, run.saved.encoding, settings, card)
+    trees, missing = (None, []) if fitted is None else _trees(run, fitted.tree)
+    gaps += absent + missing
+    return Content(run.result, fitted, samples, gaps, run.saved.encoding, settings, card, trees)
+
+
+def _trees(run: Run, like: Tree) -> tuple[TreeSet | None, list[str]]:
+    """Read the trees near the optimum, or say why the page lacks them."""
+    if not run.result.get("trees"):
+        return None, []
+    try:
+        return TreeSet.from_dict(read_json_object(run.path / TREES), like), []
+    except (OSError, JsonFileError, ValueError, TypeError, LookupError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        return None, [f"{TREES} could not be read ({short(str(reason))}); missing: the trees near the optimum."]
 
 
 def _settings(run: Run) -> tuple[list[dict[str, str]], list[str]]:

@@ -28,12 +28,13 @@ CARD = "card.json"
 CARD_PICTURE = "card.svg"
 LOG = "solver.log"
 TUNING = "tuning.csv"
+TREES = "trees.json"
 REPORT = "report.html"
 
 _DRAWN = {f"{stem}.{suffix}" for stem in ("tree", "partition", "card") for suffix in ("svg", "png", "pdf")}
 
 #: What a run folder may hold: what a solve or a tuning writes, and what the commands plot and report add.
-FILES = frozenset({RESULT, TREE, CARD, LOG, TUNING, REPORT} | _DRAWN)
+FILES = frozenset({RESULT, TREE, CARD, LOG, TUNING, TREES, REPORT} | _DRAWN)
 
 
 class RunError(MipforestError):

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.trees.text import format_number
 from mipforest.trees.tree import Tree, as_samples
 
 
@@ -109,6 +110,23 @@ class TreeSet(Sequence[Tree]):
         w[splits, feature[splits]] = 1.0
         b = np.where(feature >= 0, -threshold, 0.0)
         return replace(self.like, w=w, b=b, leaf_value=self.leaf_value[index])
+
+    def best(self, most: int) -> TreeSet:
+        """Return the first so many trees."""
+        if most >= len(self):
+            return self
+        first = {name: getattr(self, name)[:most] for name in ("feature", "threshold", "leaf_value", "objectives")}
+        return replace(self, **first)
+
+    def split_texts(self, i: int, nodes: Sequence[int]) -> list[str]:
+        """Return the conditions on which samples go right at branch nodes that split, in original units."""
+        names, texts = self.like.feature_names, list[str]()
+        for node in nodes:
+            j, value = int(self.feature[i, node]), float(self.threshold[i, node])
+            if self.like.offset is not None and self.like.scale is not None:
+                value = value * float(self.like.scale[j]) + float(self.like.offset[j])
+            texts.append(f"{names[j]} >= {format_number(value)}")
+        return texts
 
     # ------------------------------------------------------------------ features
 
