@@ -94,7 +94,7 @@ def summary(result: Mapping[str, Any], saved: Saved | None, width: int | None = 
 
     facts = [("Status", status_in_words(result)), *_objective(result), ("Verified", _verified(result))]
     facts += [*_accuracy(result), *_measures(result), *_reported(result), *_features(result)]
-    facts += [("Near it", result["trees"]["in_words"])] if "trees" in result else []
+    facts += [("Trees", result["trees"]["in_words"])] if "trees" in result else []
     facts += [("Conflict", result["conflict"])] if "conflict" in result else []
     facts += [("Time", _time(result))]
     facts += [("Note", text) for text in result.get("warnings", ())]

@@ -471,6 +471,8 @@ def _solve(result: Mapping[str, Any]) -> Iterator[str]:
     for name, value in options["solver_options"].items():
         yield from _option("solver_option", f"{name}={_word(value)}")
     yield from _option("bridge", options.get("bridges", []))
+    for name in ("keep_trees", "within"):
+        yield from _option(name, options.get(name))
 
 
 def _import(result: Mapping[str, Any]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from mipforest.trees.plot import class_colours
 from mipforest.trees.text import format_number
 
 #: Most trees that are drawn, features that are listed, and trees that are compared on samples.
-MAX_DRAWN, MAX_FEATURES, MAX_COMPARED = 12, 20, 2_000
+MAX_DRAWN, MAX_FEATURES, MAX_COMPARED = 12, 20, 5_000
 
 #: Samples on which the trees disagree most that are listed.
 MAX_SAMPLES = 10
@@ -40,9 +40,14 @@ def near_section(content: Content) -> list[Element]:
         ("Fewest features", f"tree {fewest + 1}, with {used} feature{'' if used == 1 else 's'}"),
     ]
     parts += [description_list(pairs), *_features(content, trees), *_disagreement(content, trees)]
-    drawn = [_figure(trees, i) for i in range(min(MAX_DRAWN, len(trees)))]
-    parts += [element("h3", "The first trees" if len(trees) > len(drawn) else "The trees")]
-    parts += [element("div", *drawn, class_="beside")]
+    _, first, same = np.unique(trees.feature, axis=0, return_index=True, return_counts=True)
+    order = np.argsort(first)[:MAX_DRAWN]
+    drawn = [_figure(trees, int(first[k]), int(same[k])) for k in order]
+    hidden = len(first) - len(drawn)
+    text = "The best tree for each choice of features at the nodes. Trees that share it differ in thresholds and labels."
+    text += f" {hidden:,} more choices are not drawn." if hidden else ""
+    parts += [element("h3", "Trees with different features"), element("p", text)]
+    parts += [element("div", *drawn, class_="small")]
     return [section("Trees near the optimum", *parts, id_="near")]
 
 
@@ -61,7 +66,10 @@ def _features(content: Content, trees: TreeSet) -> list[Part]:
         [short(use.feature), percent(use.share), percent(use.least), percent(use.mean), percent(use.most)]
         for use in compared.feature_use(content.samples.train.X_raw)[:MAX_FEATURES]
     ]
-    caption = f"Features in most trees{which}: the share of trees that split on one, and the share of the training samples whose path has such a split"
+    caption = (
+        f"Features in most trees{which}: the share of trees that split on one, and the share of the training samples "
+        "whose path has such a split"
+    )
     return [table(["Feature", "Trees", "Samples: least", "mean", "most"], rows, caption)]
 
 
@@ -85,28 +93,25 @@ def _disagreement(content: Content, trees: TreeSet) -> list[Part]:
 # ---------------------------------------------------------------------- small pictures
 
 
-def _figure(trees: TreeSet, i: int) -> Element:
+def _figure(trees: TreeSet, i: int, same: int) -> Element:
     depth = trees.like.depth
     edges, nodes = list[Element](), list[Element]()
     _draw(trees, i, 0, edges, nodes)
     picture = element(
-        "svg", *edges, *nodes, class_="tree chart", viewBox=f"0 0 {_WIDTH} {2 * _EDGE + depth * _LEVEL}", role="img",
+        "svg", *edges, *nodes, class_="tree", viewBox=f"0 0 {_WIDTH} {2 * _EDGE + depth * _LEVEL}", role="img",
         aria_label=_in_words(trees, i, 0),
     )  # fmt: skip
-    caption = f"{i + 1}: {number(float(trees.objectives[i]))}"
+    caption = f"Tree {i + 1}, objective {number(float(trees.objectives[i]))}; {same:,} with these features"
     return element("figure", picture, element("figcaption", caption, class_="faint"))
 
 
 def _draw(trees: TreeSet, i: int, node: int, edges: list[Element], nodes: list[Element]) -> None:
     x, y = _place(node)
     text, title, colour = _text(trees, i, node)
-    nodes.append(
-        element(
-            "g",
-            element("title", title),
-            element("text", text, x=x, y=y, font_size="11", fill=colour),
-        )
-    )
+    lines = [element("text", text, x=x, y=y, font_size="11")]
+    if colour is not None:
+        lines.append(element("rect", x=x - 22, y=y + 9, width="44", height="4", fill=colour))
+    nodes.append(element("g", element("title", title), *lines))
     for child in _children(trees, i, node):
         a, b = _place(child)
         path = f"M{x:.6g} {y + 8:.6g}L{a:.6g} {b - 10:.6g}"
