@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
-from tolerance import same
+from tolerance import at_most, same
 from univariate_cases import Case, hold_for_all
 
+from mipforest.data import Dataset
+from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches.exact.nearly_optimal import list_trees
 
 #: Losses of less difference are the same, in the enumeration.
@@ -128,3 +131,78 @@ def test_the_trees_are_those_of_the_enumeration_on_many_cases():
 
     hold_for_all(one, range(10, 190))
     assert len(checked) >= 100
+
+
+@pytest.mark.slow
+def test_the_trees_are_those_of_treefarms_on_binary_features(capfd):
+    """TreeFARMS (Xin et al. 2022) is a package of its own: this runs where it is installed.
+
+    It breaks ties of labels otherwise: trees with a leaf of as many samples of both classes are not compared. Its
+    budget may rest on a tree that is not the best (seed 98): what it lists beyond the budget is not compared either.
+    """
+    treefarms = pytest.importorskip("treefarms")
+    import pandas as pd
+
+    price, share, nonempty = 0.0173, 0.137, 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        n, p, levels = int(rng.integers(30, 80)), int(rng.integers(3, 7)), int(rng.integers(1, 4))
+        X = rng.integers(0, 2, (n, p)).astype(float)
+        y = ((X[:, 0] * X[:, 1] > 0) ^ (rng.random(n) < 0.2)).astype(int)
+        y[:2] = 0, 1
+        data = Dataset.from_arrays(X, y)
+        thresholds = find_thresholds(data)
+        problem = UnivariateProblem(thresholds=thresholds, y=y, loss="classes", split_cost=price * n, unit=n)
+        best = list_trees(problem, levels, most=1, shrink=True).value[0] + price
+        found = list_trees(problem, levels, budget=(1 + share) * best - price, most=10**6, shrink=False)
+        theirs = treefarms.TREEFARMS(
+            {
+                "regularization": price,
+                "rashomon_bound_multiplier": share,
+                "depth_budget": levels + 1,  # counts the leaf
+                "rashomon_ignore_trivial_extensions": True,
+            }
+        ).fit(pd.DataFrame(X.astype(int)), pd.Series(y, name="class"))
+        expected = {_of_treefarms(theirs[i].source) for i in range(theirs.get_tree_count())}
+        expected = {t for t in expected if at_most(_objective(t, X, y, price), (1 + share) * best)}
+        own = [_on_binary(found, i, 0, levels) for i in range(len(found.value))]
+        assert len(set(own)) == len(own)
+        assert {t for t in own if not _tied(t, X, y)} == {t for t in expected if not _tied(t, X, y)}, seed
+        nonempty += len(own) > 1
+    assert nonempty > 50
+
+
+def _of_treefarms(node):
+    if "prediction" in node:
+        return node["prediction"]
+    return node["feature"], _of_treefarms(node["false"]), _of_treefarms(node["true"])
+
+
+def _objective(tree, X, y, price):
+    """Share of errors, and a price of each leaf."""
+
+    def charged(tree, rows):
+        if not isinstance(tree, tuple):
+            return (y[rows] != tree).sum() / len(y) + price
+        feature, *sides = tree
+        return sum(charged(side, rows[X[rows, feature] == k]) for k, side in enumerate(sides))
+
+    return charged(tree, np.arange(len(y)))
+
+
+def _tied(tree, X, y):
+    """Whether a leaf has as many samples of both classes."""
+    if not isinstance(tree, tuple):
+        return 2 * y.sum() == len(y)
+    feature, *sides = tree
+    return any(_tied(side, X[X[:, feature] == k], y[X[:, feature] == k]) for k, side in enumerate(sides))
+
+
+def _on_binary(found, i, node, levels):
+    """A listed tree on binary features: feature, tree for 0, tree for 1; or the label of a leaf."""
+    if node < 2**levels - 1 and found.chosen[i, node] >= 0:
+        sides = (_on_binary(found, i, 2 * node + side, levels) for side in (1, 2))
+        return (int(found.chosen[i, node]), *sides)  # one threshold for each feature
+    while node < 2**levels - 1:
+        node = 2 * node + 1
+    return int(found.label[i, node - 2**levels + 1])
