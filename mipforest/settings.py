@@ -99,9 +99,13 @@ class SolveSettings:
         )
         _check("gap", self.gap, Real, 0, "a relative gap, 0 or more (1e-4 is usual)")
         _check("keep_trees", self.keep_trees, Integral, 1, "1 or more trees, or None", optional=True)
-        _check("within", self.within, Real, 0, "a relative distance, such as 0.02 for 2%, or None", optional=True)
+        _check(
+            "within", self.within, Real, 0, "a relative distance, such as 0.02 for 2%, or None", optional=True
+        )
         if self.within == math.inf:
-            raise NotAllowed("within is inf; give a finite distance, such as 0.02 for 2%, or keep_trees alone")
+            raise NotAllowed(
+                "within is inf; give a finite distance, such as 0.02 for 2%, or keep_trees alone"
+            )
         if self.gap == math.inf:
             raise NotAllowed("gap is inf; give a finite relative gap, 0 or more (1e-4 is usual)")
         _check(

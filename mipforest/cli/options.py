@@ -228,8 +228,6 @@ def output_file(help_text: str) -> Any:
     return Option("-o", "--output", "--out", metavar="FILE", help=help_text, rich_help_panel=OUTPUT)
 
 
-
-
 def share(option: str, text: str) -> float:
     """Read a share, ``2%`` or ``0.02``.
 

@@ -79,7 +79,11 @@ def _own_variables(problem: ProblemData) -> str:
     tree = problem.start_without_search()
     known = {*problem.as_built.blocks, *(() if tree is None else added.encode(tree))}
     own = [name for name in problem.model.variables if name not in known]
-    return f"a tree tells no values of the variables {', '.join(own)}, which were added to the model" if own else ""
+    return (
+        f"a tree tells no values of the variables {', '.join(own)}, which were added to the model"
+        if own
+        else ""
+    )
 
 
 def with_trees(
@@ -95,13 +99,15 @@ def with_trees(
         nonlocal last
         if on_progress is not None and monotonic() - last >= PROGRESS_INTERVAL:
             last = monotonic()
-            event = Event(result.solution.seconds + last - began, result.objective, result.bound, result.solution.nodes)
+            event = Event(
+                result.solution.seconds + last - began, result.objective, result.bound, result.solution.nodes
+            )
             if on_progress(event):
                 problem.budget.stop()
         return problem.budget.expired
 
     with problem.budget.phase("trees", "listing trees near the optimum"):
-        trees = _listed(problem, lister, result.solved_tree, result.objective, settings, stopped)
+        trees = _listed(problem, lister, result.solved_tree, result.evaluated_objective, settings, stopped)
     return replace(result, trees=trees, phase_seconds=problem.budget.seconds)
 
 
@@ -181,7 +187,11 @@ def _as_set(
         if changed or predicts_numbers or len(kept) < CHECKED:
             tree = univariate_tree(problem.data, problem.topology, feature[k], threshold[k], found.label[k])
             tree = problem.formulation.relabel(tree, problem.instance) if predicts_numbers else tree
-        if tree is not None and changed and problem.model.violations(problem.encoded(tree)).max > FEASIBILITY_TOLERANCE:
+        if (
+            tree is not None
+            and changed
+            and problem.model.violations(problem.encoded(tree)).max > FEASIBILITY_TOLERANCE
+        ):
             continue
         if tree is not None and len(kept) < CHECKED:
             value = problem.formulation.evaluate(tree, problem.instance)
@@ -198,7 +208,7 @@ def _as_set(
         like=replace(like, leaf_value=np.zeros(n_leaves)),
         feature=feature[kept],
         threshold=threshold[kept],
-        leaf_value=np.array(leaves).reshape(-1, n_leaves),
+        leaf_value=np.array(leaves, dtype=np.float64 if predicts_numbers else np.int64).reshape(-1, n_leaves),
         objectives=found.value[kept],
         within=within,
         found=len(kept) if changed else found.count,

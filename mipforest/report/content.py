@@ -119,7 +119,9 @@ def _trees(run: Run, like: Tree) -> tuple[TreeSet | None, list[str]]:
         return TreeSet.from_dict(read_json_object(run.path / TREES), like), []
     except (OSError, JsonFileError, ValueError, TypeError, LookupError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
-        return None, [f"{TREES} could not be read ({short(str(reason))}); missing: the trees near the optimum."]
+        return None, [
+            f"{TREES} could not be read ({short(str(reason))}); missing: the trees near the optimum."
+        ]
 
 
 def _settings(run: Run) -> tuple[list[dict[str, str]], list[str]]:

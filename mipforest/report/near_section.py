@@ -12,7 +12,7 @@ from mipforest.report.content import Content
 from mipforest.report.markup import Part, description_list, element, section, short, table
 from mipforest.trees import TreeSet
 from mipforest.trees.plot import class_colours
-from mipforest.trees.text import format_number
+from mipforest.trees.text import describe_split, format_number
 
 #: Most trees that are drawn, features that are listed, and trees that are compared on samples.
 MAX_DRAWN, MAX_FEATURES, MAX_COMPARED = 12, 20, 5_000
@@ -81,11 +81,16 @@ def _disagreement(content: Content, trees: TreeSet) -> list[Part]:
     worst = np.argsort(-apart, kind="stable")[:MAX_SAMPLES]
     worst = worst[apart[worst] > 0]
     is_class = trees.like.is_classifier
-    agree = f"On {percent(float((apart == 0).mean()))} of the training samples all trees predict the same{which}."
+    agree = (
+        f"On {percent(float((apart == 0).mean()))} of the training samples all trees predict the same{which}."
+    )
     rows: list[list[Part]] = [
-        [f"{i + 1}", percent(float(apart[i])) if is_class else number(float(apart[i]))] for i in worst.tolist()
+        [f"{i + 1}", percent(float(apart[i])) if is_class else number(float(apart[i]))]
+        for i in worst.tolist()
     ]
-    measured = "Trees against the most common prediction" if is_class else "Greatest prediction less the least"
+    measured = (
+        "Trees against the most common prediction" if is_class else "Greatest prediction less the least"
+    )
     shown = [table(["Sample (from 1)", measured], rows, "Where the trees disagree most")] if rows else []
     return [element("p", agree), *shown]
 
@@ -134,8 +139,8 @@ def _text(trees: TreeSet, i: int, node: int) -> tuple[str, str, str | None]:
     """Return the short text of a node, all of it, and its colour."""
     like, branches = trees.like, trees.feature.shape[1]
     if _children(trees, i, node):
-        split = next(iter(trees.split_texts(i, [node])))
-        return _shortened(like.feature_names[int(trees.feature[i, node])]), short(split), None
+        split = describe_split(trees[i], node)
+        return _shortened(split.terms[0]), short(str(split)), None
     while node < branches:
         node = 2 * node + 2  # where a node does not split, all samples go right
     value: Any = trees.leaf_value[i, node - branches]

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.trees.text import format_number
 from mipforest.trees.tree import Tree, as_samples
 
 
@@ -115,18 +114,10 @@ class TreeSet(Sequence[Tree]):
         """Return the first so many trees."""
         if most >= len(self):
             return self
-        first = {name: getattr(self, name)[:most] for name in ("feature", "threshold", "leaf_value", "objectives")}
+        first = {
+            name: getattr(self, name)[:most] for name in ("feature", "threshold", "leaf_value", "objectives")
+        }
         return replace(self, **first)
-
-    def split_texts(self, i: int, nodes: Sequence[int]) -> list[str]:
-        """Return the conditions on which samples go right at branch nodes that split, in original units."""
-        names, texts = self.like.feature_names, list[str]()
-        for node in nodes:
-            j, value = int(self.feature[i, node]), float(self.threshold[i, node])
-            if self.like.offset is not None and self.like.scale is not None:
-                value = value * float(self.like.scale[j]) + float(self.like.offset[j])
-            texts.append(f"{names[j]} >= {format_number(value)}")
-        return texts
 
     # ------------------------------------------------------------------ features
 
@@ -176,8 +167,10 @@ class TreeSet(Sequence[Tree]):
     def predict(self, X: Any) -> IntArray | FloatArray:
         """Return the (m, n) predictions of all trees: class numbers, or values in the target's units."""
         x = self._scaled(X)
-        predicted = [self._predicted(i, x) for i in range(len(self))]
-        return np.array(predicted).reshape(len(self), len(x))
+        predicted = np.zeros((len(self), len(x)), self.leaf_value.dtype)
+        for i in range(len(self)):
+            predicted[i] = self._predicted(i, x)
+        return predicted
 
     def disagreement(self, X: Any) -> FloatArray:
         """Return (n,) how far the trees disagree on each sample.
@@ -198,7 +191,7 @@ class TreeSet(Sequence[Tree]):
         for i in range(len(self)):
             predicted = self._predicted(i, x)
             least, most = np.minimum(least, predicted), np.maximum(most, predicted)
-        return most - least
+        return np.asarray(most - least)
 
     def fairest(self, X: Any, groups: npt.ArrayLike, label: str | None = None) -> tuple[int, float]:
         """Return the tree that treats groups of samples most alike, and how much it tells them apart.
@@ -228,7 +221,9 @@ class TreeSet(Sequence[Tree]):
             raise ValueError(f"groups has shape {group.shape}; give one for each of the {len(x)} samples")
         classes = self.like.classes
         if label is not None and label not in classes:
-            raise ValueError(f"no class is called {label!r}; the trees predict {', '.join(classes) or 'numbers'}")
+            raise ValueError(
+                f"no class is called {label!r}; the trees predict {', '.join(classes) or 'numbers'}"
+            )
         wanted = len(classes) - 1 if label is None else classes.index(label)
         number = np.unique(group, return_inverse=True)[1]
         size = np.bincount(number)
@@ -304,9 +299,12 @@ class TreeSet(Sequence[Tree]):
         labels = arrays["leaf_value"]
         if like.is_classifier and labels.size and not 0 <= labels.min() <= labels.max() < len(like.classes):
             raise ValueError("a leaf predicts a class that there is not")
-        scaling = {name: None if content[name] is None else np.array(content[name]) for name in ("offset", "scale")}
+        offset, scale = (
+            None if content[name] is None else np.array(content[name], dtype=np.float64)
+            for name in ("offset", "scale")
+        )
         return cls(
-            like=replace(like, **scaling),
+            like=replace(like, offset=offset, scale=scale),
             **arrays,
             within=content["within"],
             found=int(content["found"]),

@@ -107,7 +107,9 @@ class _Collected:
         self.count += int((value <= self._first).sum())
         self._hold(value, cut, left, right)
 
-    def add_pairs(self, at: tuple[int, int, int], left: Trees, right: Trees, cost: float, same: BoolArray) -> None:
+    def add_pairs(
+        self, at: tuple[int, int, int], left: Trees, right: Trees, cost: float, same: BoolArray
+    ) -> None:
         """Add all trees of a split and one tree on each side of it, but those of two leaves that are the same.
 
         Parameters
@@ -408,7 +410,9 @@ class _Listing:
             last, after = t - 1, t + 1
             if self.labelled and below + above > rest:
                 # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
-                weight = np.bincount(rows.rank[f] + 1, rows.costs.max(axis=1), int(rows.n_values[f]) + 1).cumsum()
+                weight = np.bincount(
+                    rows.rank[f] + 1, rows.costs.max(axis=1), int(rows.n_values[f]) + 1
+                ).cumsum()
                 excess = below + above - rest
                 last = min(last, int(np.searchsorted(weight, weight[t] - excess, side="right")) - 1)
                 after = max(after, int(np.searchsorted(weight, weight[t] + excess, side="left")))
@@ -488,7 +492,9 @@ def list_trees(
         Asked now and then whether to stop; what was found is returned then.
     """
     rows, base = distinct_rows(problem, merged=False)
-    scale = float(rows.costs.max(axis=1).sum() if rows.loss in ("classes", "costs") else rows.value[:, -1].sum())
+    scale = float(
+        rows.costs.max(axis=1).sum() if rows.loss in ("classes", "costs") else rows.value[:, -1].sum()
+    )
     scale = max(scale, rows.leaf())
     tolerance = TOLERANCE * scale
     loss = budget * problem.unit - base + 2.0 * tolerance
@@ -565,4 +571,3 @@ def _thresholds_of(nodes: IntArray, thresholds: Thresholds) -> IntArray:
         own = thresholds.value[thresholds.first[f] + low : thresholds.first[f] + high]
         chosen[k] = thresholds.first[f] + low + int(np.abs(own - middle).argmin())
     return chosen[which.ravel()].reshape(nodes.shape[:2])
-

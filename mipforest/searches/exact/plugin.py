@@ -65,7 +65,9 @@ class ExactSearch(TreeSearch):
     def refusal_to_list(self, problem: ProblemData) -> str:
         """Say why the trees of a problem are not listed; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         depth = problem.topology.depth
-        deep = f"trees are listed up to depth {MAX_LISTED_DEPTH}, as their number explodes, and depth is {depth}"
+        deep = (
+            f"trees are listed up to depth {MAX_LISTED_DEPTH}, as their number explodes, and depth is {depth}"
+        )
         return self.refusal(problem) or (deep if depth > MAX_LISTED_DEPTH else "")
 
     def list_trees(self, problem: ProblemData, **asked: Any) -> ListedTrees:

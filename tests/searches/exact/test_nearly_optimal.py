@@ -38,7 +38,7 @@ class Enumerated:
 
     def is_none(self, rows, left, right):
         """Whether a split is none with these two trees on its sides."""
-        if len(left[0]) > 1 and left[0] != "leaf" or len(right[0]) > 1 and right[0] != "leaf":
+        if any(tree != "leaf" and len(tree) > 1 for tree, _ in (left, right)):
             return False
         if self.all_labels and self.case.loss == "classes":
             return left[0] == right[0]
@@ -96,9 +96,15 @@ def check(seed):
     if not trees:
         return
     values = np.sort(list(trees.values()))
-    for budget, most in ((np.inf, 10**6), (values[0] + 0.3 * (values[len(values) // 2] - values[0]), 10**6), (np.inf, 7)):
+    for budget, most in (
+        (np.inf, 10**6),
+        (values[0] + 0.3 * (values[len(values) // 2] - values[0]), 10**6),
+        (np.inf, 7),
+    ):
         shrink = most == 7
-        found = list_trees(case.problem, depth, budget=budget, most=most, shrink=shrink, all_labels=all_labels)
+        found = list_trees(
+            case.problem, depth, budget=budget, most=most, shrink=shrink, all_labels=all_labels
+        )
         assert found.ended
         own = listed(case, found, depth, all_labels=all_labels)
         assert len(set(own)) == len(own)
@@ -109,7 +115,7 @@ def check(seed):
         assert found.whole
         assert found.counted
         assert found.count == len(own)
-        assert set(own) == {tree for tree, value in trees.items() if value <= budget + TIED}
+        assert set(own) == {tree for tree, value in trees.items() if at_most(value, budget)}
         assert same(found.value, np.sort(found.value))
 
 

@@ -1,0 +1,157 @@
+"""The trees near the optimum of a problem: which they are, what satisfies constraints, what they have in common."""
+
+import numpy as np
+import pytest
+from tolerance import at_most, same
+
+from mipforest.constraints import forbid_features, limit_label
+from mipforest.data import Dataset
+from mipforest.errors import NotAllowed, Unsupported
+from mipforest.problem.registry import make_formulation
+from mipforest.problem.tree_search import get_search
+from mipforest.trees import TreeSet
+
+
+def samples(seed=0, *, n=14):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 4, (n, 2)).astype(float)
+    return X, ((X[:, 0] > 1) ^ (rng.random(n) < 0.3)).astype(int)
+
+
+def problem(seed=0, *, depth=2, **parameters):
+    return make_formulation("oct", parameters).build(Dataset.from_arrays(*samples(seed)), depth=depth)
+
+
+@pytest.fixture(scope="module")
+def solved():
+    return problem(alpha=0.05).solve(within=0.5)
+
+
+def test_all_trees_within_a_distance(solved):
+    trees = solved.trees
+    assert trees.complete
+    assert f"all {len(trees)} trees within 50%" in repr(trees)
+    assert same(trees.objectives[0], solved.objective)
+    assert at_most(trees.objectives, 1.5 * solved.objective)
+    instance, formulation = solved.problem.instance, solved.problem.formulation
+    assert same(trees.objectives, [formulation.evaluate(tree.unscaled(), instance) for tree in trees])
+    X = solved.problem.data.X_raw
+    assert (trees.predict(X) == [tree.predict(X) for tree in trees]).all()
+    assert solved.to_dict()["trees"]["listed"] == len(trees)
+
+
+def test_the_best_few(solved):
+    few = solved.problem.solve(keep_trees=3).trees
+    assert few.complete
+    assert same(few.objectives, solved.trees.objectives[:3])
+    both = solved.problem.solve(keep_trees=3, within=0.5).trees
+    assert not both.complete
+    assert both.in_words() == f"the best 3 trees of {len(solved.trees)} within 50% of the optimum"
+    assert (both.feature == solved.trees.feature[:3]).all()
+
+
+def test_what_the_trees_have_in_common(solved):
+    trees, X = solved.trees, solved.problem.data.X_raw
+    use = {entry.feature: entry for entry in trees.feature_use(X)}
+    features = [set(tree.features_used().overall) for tree in trees]
+    for j, name in enumerate(trees.like.feature_names):
+        assert same(use[name].share, np.mean([j in used for used in features]))
+        assert at_most(use[name].least, use[name].mean)
+    assert len(features[trees.fewest_features()]) == min(map(len, features))
+    predicted = trees.predict(X)
+    ones = predicted.mean(axis=0)
+    assert same(trees.disagreement(X), np.minimum(ones, 1 - ones))
+    groups = X[:, 1] > 1
+    apart = np.abs(predicted[:, groups].mean(axis=1) - predicted[:, ~groups].mean(axis=1))
+    number, difference = trees.fairest(X, groups)
+    assert same(difference, apart.min())
+    assert same(apart[number], difference)
+    again = TreeSet.from_dict(trees.to_dict(), trees.like)
+    assert (again.predict(X) == predicted).all()
+    assert repr(again) == repr(trees)
+
+
+@pytest.mark.parametrize("what", ["feature", "label"])
+def test_constraints_leave_trees_out(what):
+    """Those that are left are those of all trees, whatever the labels of their leaves, that satisfy the constraint."""
+    built = problem(3, depth=1 if what == "feature" else 2, alpha=0.05)
+    data, everything = built.data, {"shrink": False, "all_labels": True, "stopped": lambda: False}
+    listed = get_search("exact-search").list_trees(built, budget=np.inf, most=10**5, **everything)
+    if what == "feature":
+        forbid_features(built, "x0")
+    else:
+        limit_label(built, "1", 0.2)
+    thresholds = built.structure.thresholds
+    result = built.solve(solver="highs", within=1.0)
+    like = TreeSet(
+        like=result.trees.like,
+        feature=np.where(listed.chosen < 0, -1, thresholds.feature[listed.chosen]),
+        threshold=np.where(listed.chosen < 0, 0.0, thresholds.value[listed.chosen]),
+        leaf_value=listed.label,
+        objectives=listed.value,
+        within=None,
+        found=len(listed.value),
+        counted=True,
+        ended=True,
+    )
+    fits = ~like.uses()[:, 0] if what == "feature" else like.predict(data.X_raw).mean(axis=1) <= 0.2
+    expected = np.sort(listed.value[fits])
+    assert result.objective == pytest.approx(expected[0], rel=1e-6)
+    expected = expected[expected <= 2 * expected[0] + 1e-9]
+    assert result.trees.complete
+    assert same(result.trees.objectives, expected)
+    few = built.solve(solver="highs", keep_trees=2).trees
+    assert few.complete
+    assert same(few.objectives, np.sort(listed.value[fits])[:2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_values_of_leaves_are_fitted(loss):
+    X, _ = samples()
+    y = np.sin(X[:, 0]) + X[:, 1]
+    built = make_formulation("ort", {"loss": loss}).build(
+        Dataset.from_arrays(X, y, task="regression"), depth=2
+    )
+    trees = built.solve(within=0.5).trees
+    assert trees.complete
+    values = [built.formulation.evaluate(tree.unscaled(), built.instance) for tree in trees]
+    assert same(trees.objectives, values)
+    assert same(trees.disagreement(X), np.ptp(trees.predict(X), axis=0))
+
+
+def test_trees_that_are_not_listed():
+    data = Dataset.from_arrays(*samples())
+    with pytest.raises(Unsupported, match=r"up to depth 3.*depth is 4"):
+        make_formulation("oct", {}, "paper").build(data, depth=4).solve(within=0.1)
+    margot = make_formulation("margot", {}).build(data, depth=1)
+    with pytest.raises(Unsupported, match=r"margot cannot be listed: only univariate trees"):
+        margot.solve(keep_trees=2)
+    built = problem(depth=1)
+    built.model.binary("own")
+    with pytest.raises(Unsupported, match=r"no values of the variables own"):
+        built.solve(keep_trees=2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"keep_trees": 0}, "keep_trees is 0"),
+        ({"keep_trees": 1.5}, "keep_trees is 1.5"),
+        ({"within": -0.1}, "within is -0.1"),
+        ({"within": np.nan}, "within is nan"),
+        ({"within": np.inf}, "within is inf"),
+        ({"within": 0.1, "time_limit": 0}, "without time no trees are listed"),
+    ],
+)
+def test_requests_that_are_refused(solved, asked, said):
+    with pytest.raises(NotAllowed, match=said):
+        solved.problem.solve(**asked)
+
+
+def test_a_listing_that_is_stopped_keeps_what_it_has(solved):
+    found = get_search("exact-search").list_trees(
+        solved.problem, budget=np.inf, most=10, shrink=True, all_labels=False, stopped=lambda: True
+    )
+    assert not found.ended
+    assert not found.counted
