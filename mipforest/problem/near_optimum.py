@@ -204,11 +204,12 @@ def _as_set(
         leaves.append(found.label[k] if tree is None else tree.leaf_value)
     seen_all = len(kept) < keep or not changed
     n_leaves = problem.topology.n_leaves
+    values: FloatArray | IntArray = np.array(leaves, float if predicts_numbers else int).reshape(-1, n_leaves)
     return TreeSet(
         like=replace(like, leaf_value=np.zeros(n_leaves)),
         feature=feature[kept],
         threshold=threshold[kept],
-        leaf_value=np.array(leaves, dtype=np.float64 if predicts_numbers else np.int64).reshape(-1, n_leaves),
+        leaf_value=values,
         objectives=found.value[kept],
         within=within,
         found=len(kept) if changed else found.count,

@@ -44,7 +44,7 @@ def near_section(content: Content) -> list[Element]:
     order = np.argsort(first)[:MAX_DRAWN]
     drawn = [_figure(trees, int(first[k]), int(same[k])) for k in order]
     hidden = len(first) - len(drawn)
-    text = "The best tree for each choice of features at the nodes. Trees that share it differ in thresholds and labels."
+    text = "The best tree for each choice of features at the nodes; others of a choice differ in thresholds and labels."
     text += f" {hidden:,} more choices are not drawn." if hidden else ""
     parts += [element("h3", "Trees with different features"), element("p", text)]
     parts += [element("div", *drawn, class_="small")]

@@ -167,10 +167,10 @@ class TreeSet(Sequence[Tree]):
     def predict(self, X: Any) -> IntArray | FloatArray:
         """Return the (m, n) predictions of all trees: class numbers, or values in the target's units."""
         x = self._scaled(X)
-        predicted = np.zeros((len(self), len(x)), self.leaf_value.dtype)
+        predicted: Any = np.zeros((len(self), len(x)), self.leaf_value.dtype)
         for i in range(len(self)):
             predicted[i] = self._predicted(i, x)
-        return predicted
+        return np.asarray(predicted)
 
     def disagreement(self, X: Any) -> FloatArray:
         """Return (n,) how far the trees disagree on each sample.

@@ -8,7 +8,9 @@ import pytest
 @pytest.fixture(scope="module")
 def run(mipforest, tmp_path_factory):
     out = tmp_path_factory.mktemp("near") / "run"
-    done = mipforest("solve", "--model", "oct", "--depth", 2, "--data", "breast_cancer", "--within", "5%", "--out", out)
+    done = mipforest(
+        "solve", "--model", "oct", "--depth", 2, "--data", "breast_cancer", "--within", "5%", "--out", out
+    )
     assert done.code == 0
     assert "all 419 trees within 5% of the optimum" in done.out
     return out

@@ -74,7 +74,18 @@ def test_what_the_trees_have_in_common(solved):
 @pytest.mark.parametrize("what", ["feature", "label"])
 def test_constraints_leave_trees_out(what):
     """Those that are left are those of all trees, whatever the labels of their leaves, that satisfy the constraint."""
-    built = problem(3, depth=1 if what == "feature" else 2, alpha=0.05)
+    check_constraint(3, what)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4, 12))
+def test_constraints_leave_trees_out_of_more_samples(seed):
+    for what in ("feature", "label"):
+        check_constraint(seed, what)
+
+
+def check_constraint(seed, what):
+    built = problem(seed, depth=1 if what == "feature" else 2, alpha=0.05)
     data, everything = built.data, {"shrink": False, "all_labels": True, "stopped": lambda: False}
     listed = get_search("exact-search").list_trees(built, budget=np.inf, most=10**5, **everything)
     if what == "feature":

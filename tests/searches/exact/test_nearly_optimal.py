@@ -119,7 +119,7 @@ def check(seed):
         assert same(found.value, np.sort(found.value))
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3, 7])
+@pytest.mark.parametrize("seed", [28, 78])  # kinds of losses that other tests compile, too
 def test_the_trees_are_those_of_the_enumeration(seed):
     check(seed)
 
