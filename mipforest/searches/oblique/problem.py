@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from math import comb
 
@@ -11,7 +12,7 @@ from scipy.optimize import linprog
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves
-from mipforest.searches.oblique.kernels import Items, Part, Points
+from mipforest.searches.oblique.kernels import BY_SUMS, Items, Part, Points
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.trees.sides import RESIDUE
 
@@ -23,6 +24,9 @@ MOST_SUPPORTS = 3000
 
 #: Most supports of one number of features that are listed, to choose the cheapest from.
 MOST_LISTED = 100_000
+
+#: Share of the weight of all samples that sums of weights may be off by: some thousand rounding errors.
+NEGLIGIBLE = 1e-12
 
 #: What HiGHS may miss a row of a separation by; added to the tolerance, so that no split is lost by it.
 LP_TOLERANCE = 1e-9
@@ -41,7 +45,8 @@ class ObliqueProblem:
     size
         (G,) samples of each group.
     charges
-        (G, K) what each group pays for each label.
+        (G, K) what each group pays for each label; of squared loss, sums over its samples: of weights, of weighted
+        targets, and of weighted squared targets (K = 3).
     prices
         (depth, p) what a feature costs at a level, infinite where it is not allowed.
     gap
@@ -51,6 +56,11 @@ class ObliqueProblem:
     given_labels
         Whether the left child of a node of the last level predicts label 0 and the right one label 1; else leaves
         predict what is cheapest.
+    squared
+        Whether a leaf pays the squared deviations from the mean of its targets.
+    values
+        Whether labels are values of a target. Leaves are then charged by the sums over their groups, as with squared
+        loss, and last splits have no pairs of labels, which would be too many.
     N_min
         Least number of samples in a leaf that holds any.
     upper_intercepts
@@ -69,6 +79,8 @@ class ObliqueProblem:
     gap: float
     l1: bool
     given_labels: bool
+    squared: bool = False
+    values: bool = False
     N_min: int = 1
     upper_intercepts: float = -1.0
     least_price: float = 0.0
@@ -98,7 +110,7 @@ class ObliqueProblem:
             )
         rows, group = np.unique(X, axis=0, return_inverse=True)
         group = group.ravel()
-        charged = structure.prediction_costs
+        charged = _charged(structure)
         charges = np.zeros((len(rows), charged.shape[1]))
         np.add.at(charges, group, charged)
         return cls(
@@ -110,6 +122,8 @@ class ObliqueProblem:
             gap=structure.margin,
             l1=True,
             given_labels=False,
+            squared=structure.loss == "squared",
+            values=structure.loss == "absolute",
             N_min=structure.N_min,
             max_features=structure.max_features,
         )
@@ -123,6 +137,40 @@ class ObliqueProblem:
     def n_groups(self) -> int:
         """Number of groups."""
         return len(self.size)
+
+    @cached_property
+    def least(self) -> FloatArray:
+        """(G,) what each group pays at least."""
+        if not self.squared:
+            least: FloatArray = self.charges.min(axis=1)
+            return least
+        weight, first, second = self.charges.T
+        return np.maximum(second - first**2 / weight, 0.0)
+
+    @cached_property
+    def most(self) -> FloatArray:
+        """(G,) what each group may pay: what makes its side worth a decision."""
+        most: FloatArray = self.charges[:, 2] if self.squared else self.charges.max(axis=1)
+        return most
+
+    @property
+    def scale(self) -> float:
+        """Size of the sums of charges, of which their rounding errors are a small share."""
+        return float(self.charges[:, 0].sum() if self.squared else self.charges.sum())
+
+    @property
+    def negligible(self) -> float:
+        """Weight of the samples of a leaf, of squared loss, from which down it is a rounding error of their sums."""
+        return NEGLIGIBLE * self.scale
+
+    def of_leaf(self, groups: IntArray) -> tuple[float, int]:
+        """Return what some groups (m,) pay in one leaf, and the cheapest label; 0 where leaves predict a mean."""
+        charged = self.charges[groups].sum(axis=0)
+        if not self.squared:
+            label = int(charged.argmin())
+            return float(charged[label]), label
+        weight, first, second = charged
+        return (max(float(second - first**2 / weight), 0.0) if weight > self.negligible else 0.0), 0
 
     def midway(self, features: IntArray, weights: FloatArray, intercept: float) -> tuple[FloatArray, float]:
         """Return weights (p,) and the intercept that moves the threshold of a tree, 0, to the middle of the gap."""
@@ -142,11 +190,38 @@ class ObliqueProblem:
             np.ascontiguousarray(charges[groups].T),
             np.empty(len(own)),
             np.empty(len(own)),
+            np.empty((charges.shape[1], 4)),
         )
 
     def points(self) -> Points:
         """Return what compiled loops read."""
-        return Points(self.X, self.first, self.size, self.gap, self.l1, FEASIBILITY_TOLERANCE)
+        return Points(
+            self.X,
+            self.first,
+            self.size,
+            self.gap,
+            self.l1,
+            FEASIBILITY_TOLERANCE,
+            self.squared,
+            self.negligible,
+        )
+
+
+def _charged(structure: HyperplaneCharges) -> FloatArray:
+    """Return what samples are charged (n, K), or what their squared loss is the sum of.
+
+    The median of a leaf is a target of its samples, so that of absolute loss the labels are all targets.
+    """
+    if structure.loss == "classes":
+        return structure.prediction_costs
+    y = np.asarray(structure.y, dtype=np.float64)
+    weight = np.ones(len(y)) if structure.weight is None else np.asarray(structure.weight, dtype=np.float64)
+    if structure.loss == "absolute":
+        charged: FloatArray = weight[:, None] * np.abs(y[:, None] - np.unique(y))
+        return charged
+    # Sums of squares lose no digits where targets are small: they are counted from their mean.
+    away = y - np.average(y, weights=weight)
+    return np.column_stack([weight, weight * away, weight * away**2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,12 +253,16 @@ class Level:
         size. Scaling up keeps the gap.
         """
         last = level == problem.depth - 1
-        both_ways = last or sides_differ
+        # Leaves that predict what is best for them can change sides.
+        by_sums = problem.squared or problem.values
+        both_ways = (last and not by_sums) or sides_differ
         supports, rest = cheap_supports(problem.prices[level], limit, problem.max_features)
         pairs = [(0, 1)]
         if last:
             K = problem.charges.shape[1]
             pairs = [(0, 1)] if problem.given_labels else list(combinations(range(K), 2))
+            if by_sums:
+                pairs = [(BY_SUMS, BY_SUMS)]
         n_dims = max((len(support) for support, _ in supports), default=1)
         features = np.full((len(supports) * len(pairs), n_dims), -1, dtype=np.int64)
         count, price = np.zeros(len(features), np.int64), np.zeros(len(features))

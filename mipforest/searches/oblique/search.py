@@ -197,8 +197,8 @@ class ObliqueSearch:
         self.problem, self.upper, self.steps = problem, upper, 0
         self._adopt, self._tell = adopt, tell
         self._points = problem.points()
-        self._least, self._most = problem.charges.min(axis=1), problem.charges.max(axis=1)
-        self._rounding = ROUNDING * float(problem.charges.sum())
+        self._least, self._most = problem.least, problem.most
+        self._rounding = ROUNDING * problem.scale
         limit = upper - float(self._least.sum())
         self._directions = Directions.of(problem, limit)
         last = (
@@ -361,10 +361,9 @@ class ObliqueSearch:
         problem = self.problem
         if exact and 0 < problem.size[groups].sum() < problem.N_min:
             return Found(np.inf)
-        charged = problem.charges[groups].sum(axis=0)
-        label = int(charged.argmin())
+        cost, label = problem.of_leaf(groups)
         tree = label if problem.given_labels else None
-        return Found(float(charged[label]) + (problem.least_price if untouched else 0.0), tree, True)
+        return Found(cost + (problem.least_price if untouched else 0.0), tree, True)
 
     def _width(self, box: Box) -> float:
         return float(box.half.max())
