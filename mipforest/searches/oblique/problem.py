@@ -180,9 +180,7 @@ class ObliqueProblem:
 
     def part(self, groups: IntArray, charges: FloatArray) -> Part:
         """Return some groups (m,) with their charges (G, K) for compiled loops."""
-        count = self.first[groups + 1] - self.first[groups]
-        first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-        own = np.arange(first[-1]) - np.repeat(first[:-1], count) + np.repeat(self.first[groups], count)
+        own, first = self.points_of(groups)
         return Part(
             np.ascontiguousarray(self.X[own].T),
             first,
@@ -192,6 +190,13 @@ class ObliqueProblem:
             np.empty(len(own)),
             np.empty((charges.shape[1], 4)),
         )
+
+    def points_of(self, groups: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the points of some groups (m,), one group after the other, and where each begins (m + 1,)."""
+        count = self.first[groups + 1] - self.first[groups]
+        first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+        own = np.arange(first[-1]) - np.repeat(first[:-1], count) + np.repeat(self.first[groups], count)
+        return own, first
 
     def points(self) -> Points:
         """Return what compiled loops read."""
@@ -376,7 +381,9 @@ def separating(
     right: IntArray,
     least_intercept: float,
 ) -> tuple[FloatArray, float] | None:
-    """Return the hyperplane that parts two sets of groups with the widest room to its gap, by a linear programme.
+    """Return the hyperplane that parts two sets of groups with the widest room to its gap.
+
+    A linear programme finds it, or, for weights of absolute sum 1 on one or two features, :func:`widest_line`.
 
     Parameters
     ----------
@@ -395,9 +402,14 @@ def separating(
         (p,) weights and the intercept; ``None`` where every hyperplane misses some row by more than the tolerance.
     """
     k = len(features)
-    rows = [np.arange(problem.first[g], problem.first[g + 1]) for g in (*left, *right)]
-    X = problem.X[np.concatenate(rows)][:, features] if rows else np.zeros((0, k))
-    n_left = sum(len(own) for own in rows[: len(left)])
+    low, high = (problem.X[problem.points_of(side)[0]][:, features] for side in (left, right))
+    if problem.l1 and k <= 2 and len(low) and len(high):
+        weights, reach, floor = widest_line(low, high)
+        room = (floor - reach - problem.gap) / 2
+        if room < -FEASIBILITY_TOLERANCE - 10 * LP_TOLERANCE:
+            return None
+        return problem.midway(features, weights, room - floor)
+    X, n_left = np.vstack([low, high]), len(low)
     right_side = np.arange(len(X)) >= n_left
     sign = np.where(right_side, -1.0, 1.0)
     limit = np.where(right_side, 0.0, -problem.gap)
@@ -427,3 +439,58 @@ def separating(
         return None
     weights = found.x[:k] - found.x[k : 2 * k] if problem.l1 else found.x[:k]
     return problem.midway(features, np.where(np.abs(weights) > RESIDUE, weights, 0.0), float(found.x[-2]))
+
+
+def widest_line(left: FloatArray, right: FloatArray) -> tuple[FloatArray, float, float]:
+    """Return the weights of absolute sum 1 on one or two features that part two sets of points the widest.
+
+    The weights are the four edges of a square. Along an edge the least score of the right side, less the greatest of
+    the left one, is concave and piecewise linear: tangents from both ends meet above its maximum, until one touches it
+    there.
+
+    Parameters
+    ----------
+    left, right
+        (m, k) and (r, k) points of both sides, k of 1 or 2, m and r at least 1.
+
+    Returns
+    -------
+    weights, reach, floor
+        The weights (k,), the greatest score of the left side, and the least score of the right one.
+    """
+    k = left.shape[1]
+    corners = [np.array(corner)[:k] for corner in ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))]
+    if k == 1:  # an edge is a corner
+        edges = [(corner, corner) for corner in corners[::2]]
+    else:
+        edges = [(corners[i], corners[(i + 1) % 4]) for i in range(4)]
+    best: tuple[float, FloatArray, float, float] | None = None
+    for begin, end in edges:
+        at_left, at_right = left @ begin, right @ begin
+        along_left, along_right = left @ (end - begin), right @ (end - begin)
+
+        def tangent(t: float) -> tuple[float, float]:
+            """Value and slope at a share of the edge; remember the best one."""
+            nonlocal best
+            scores_left, scores_right = at_left + t * along_left, at_right + t * along_right  # noqa: B023
+            i, j = int(scores_left.argmax()), int(scores_right.argmin())
+            value = float(scores_right[j] - scores_left[i])
+            if best is None or value > best[0]:
+                weights = begin + t * (end - begin)  # noqa: B023
+                best = value, weights, float(scores_left[i]), float(scores_right[j])
+            return value, float(along_right[j] - along_left[i])  # noqa: B023
+
+        low, high = 0.0, 1.0
+        (value_low, slope_low), (value_high, slope_high) = tangent(low), tangent(high)
+        while slope_low > 0 > slope_high:
+            t = (value_high - value_low + slope_low * low - slope_high * high) / (slope_low - slope_high)
+            assert best is not None
+            if not low < t < high or value_low + slope_low * (t - low) <= best[0]:
+                break
+            value, slope = tangent(t)
+            if slope > 0:
+                low, value_low, slope_low = t, value, slope
+            else:
+                high, value_high, slope_high = t, value, slope
+    assert best is not None
+    return best[1:]
