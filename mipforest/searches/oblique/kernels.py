@@ -224,7 +224,8 @@ def sides(
 def examine(points: Points, items: Items, store: Store, box: int, part: Part, least_size: int) -> float:
     """Bound a box for the groups at hand, and compare its centre with the best one; return the bound.
 
-    A group that may go both ways pays the lesser charge, or what it pays alone where sides pay by sums. The bound is infinite where the box holds no split.
+    A group that may go both ways pays the lesser charge, or what it pays alone where sides pay by sums. The bound is
+    infinite where the box holds no split.
     """
     one = store.item[box]
     k, n_groups, n_points = items.n_features[one], len(part.size), part.X.shape[1]
@@ -263,7 +264,11 @@ def examine(points: Points, items: Items, store: Store, box: int, part: Part, le
         left, right = charge_left[r], charge_right[r]
         size = part.size[r]
         if by_sums:
-            own = leaf_cost(part.charges, r, points.squared, points.negligible) if may_left and may_right else 0.0
+            own = (
+                leaf_cost(part.charges, r, points.squared, points.negligible)
+                if may_left and may_right
+                else 0.0
+            )
             left, right = own, own
             for k in range(n_labels):
                 if may_left != may_right:
@@ -271,7 +276,9 @@ def examine(points: Points, items: Items, store: Store, box: int, part: Part, le
                 sums[k, 2 if goes_left else 3] += part.charges[k, r]
         low = min(left if may_left else float("inf"), right if may_right else float("inf"))
         bound += low
-        value += (0.0 if by_sums else left if goes_left else right) if goes_left or goes_right else float("inf")
+        value += (
+            (0.0 if by_sums else left if goes_left else right) if goes_left or goes_right else float("inf")
+        )
         undecided += may_left and may_right
         n_left += size if may_left else 0
         n_right += size if may_right else 0

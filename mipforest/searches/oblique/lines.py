@@ -12,7 +12,7 @@ the others the least and the greatest threshold that is open; half widths are th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -181,6 +181,13 @@ class Directions:
         half = np.column_stack([np.where(count == 2, 0.5, 0.0), np.zeros((n, 2))])
         items = Items(numbers, count, prices, nothing, nothing)
         return cls(lines, Level(items, centre, half, np.arange(n), rest))
+
+    def with_own_memory(self) -> Directions:
+        """Return the same directions for another thread: what a pass writes is its own."""
+        kept = {"support", "sign", "x", "cell", "gap", "tolerance", "squared", "negligible"}
+        own = {name: value.copy() for name, value in self.lines._asdict().items() if name not in kept}
+        own["gathered"][:] = -1
+        return replace(self, lines=self.lines._replace(**own))
 
     def left_of(self, one: int, groups: IntArray) -> BoolArray:
         """Return which groups (m,) go left where the last pass, over a box of an item, was best and left none open."""

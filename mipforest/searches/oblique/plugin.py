@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 #: Share of the time left, and most seconds, for a local search before the exact one, where there is one.
 LOCAL_SHARE, LOCAL_SECONDS = 0.1, 30.0
 
-#: Groups up to which the descent does without it: it takes longer to load than these problems take.
+#: Groups up to which the search does without it, as it takes longer to load than these problems take, and takes one
+#: thread unless the settings say otherwise: runs are the same then.
 FEW_GROUPS = 100
 
 #: The same for the descent, node by node.
@@ -56,7 +58,9 @@ class ObliqueSearch(TreeSearch):
         if structure.coefficient_cost is not None:
             return "its leaves predict linear functions, and the search takes leaves that predict a class or a constant"
         if structure.loss == "absolute" and (n := len(np.unique(structure.y))) > MOST_TARGETS:
-            return f"the target has {n} different values, and with absolute loss the search takes {MOST_TARGETS}"
+            return (
+                f"the target has {n} different values, and with absolute loss the search takes {MOST_TARGETS}"
+            )
         return ""
 
     def preferred_for(self, problem: ProblemData) -> bool:
@@ -131,7 +135,10 @@ class ObliqueSearch(TreeSearch):
             end = now + min(DESCENT_SECONDS, DESCENT_SHARE * (deadline - now))
             descent = Descent(own, (trees.value - offset) * unit, settings.seed)
             _improve(descent, trees, lambda: monotonic() >= end or tell(least, 0), VISITS * own.n_groups)
-        exact = search.ObliqueSearch(own, (trees.value - offset) * unit, adopt=adopt, tell=tell)
+        threads = settings.threads or (1 if own.n_groups <= FEW_GROUPS else os.cpu_count() or 1)
+        exact = search.ObliqueSearch(
+            own, (trees.value - offset) * unit, adopt=adopt, tell=tell, threads=threads
+        )
         ended = False if stopped else exact.run()
         bound = max(exact.bound, least) / unit + offset
         if descends and ended and np.isfinite(deadline) and not closed(trees.value, bound, settings.gap):
