@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from every_tree import loss_of_groups, optimum, value_of
 from miret_data import blobs, gurobi_optimum
+from scipy.optimize import linprog
 from tolerance import at_most
 
 from formulations.miret import Miret
@@ -14,7 +15,7 @@ from mipforest.data import Dataset
 from mipforest.errors import Unsupported
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves
 from mipforest.searches.oblique.plugin import ObliqueSearch as ObliqueSearchPlugin
-from mipforest.searches.oblique.problem import ObliqueProblem
+from mipforest.searches.oblique.problem import ObliqueProblem, widest_line
 from mipforest.searches.oblique.search import ObliqueSearch
 
 #: What rows may be missed by, over the smallest unit of charges here: a tree within it counts.
@@ -252,18 +253,34 @@ def test_miret_has_the_optimum_of_its_rows(variant, seed):
     assert ours.objective == pytest.approx(theirs.objective, abs=NEAR)
 
 
-def test_miret_has_the_optimum_of_indicators():
+@pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 25))])
+def test_miret_has_the_optimum_of_indicators(seed):
     pytest.importorskip("gurobipy")
-    data = blobs(3, n=9)
-    model = Miret(alpha=0.1, epsilon=0.05, ensemble="random-forest:trees=5,seed=1")
-    problem = model.build(data, 2)
+    data = blobs(seed, n=9)
+    alpha, epsilon = (0.1, 0.02, 0.4)[seed % 3], (0.01, 0.05)[seed % 2]
+    model = Miret(alpha=alpha, epsilon=epsilon, ensemble="random-forest:trees=5,seed=1")
+    problem = model.build(data, 2 if seed % 4 else 1)
     target = problem.instance.target
     costs = np.where(target.allowed, target.feature_costs(model.alpha), np.inf)
     pairs = [(i, j) for i in range(data.n) for j in range(i) if target.group[i] == target.group[j]]
-    expected = gurobi_optimum(data.X, target.sign, target.weight, costs, pairs, 2, model.epsilon)
+    depth = problem.topology.depth
+    expected = gurobi_optimum(data.X, target.sign, target.weight, costs, pairs, depth, model.epsilon)
     ours = problem.solve(solver="oblique-search", gap=0)
     assert ours.status == "optimal"
     assert ours.objective == pytest.approx(expected, abs=NEAR)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(15))
+def test_oct_h_has_the_optimum_of_gurobi(seed):
+    pytest.importorskip("gurobipy")
+    alpha, K = (0.0, 0.05, 0.3)[seed % 3], (0, 1, 2)[seed // 3 % 3]
+    model = OctH(alpha=alpha, max_features=K, N_min=1 + seed % 2)
+    problem = model.build(blobs(100 + seed, n=10, p=2 + seed % 2, decimals=1 + seed % 2), 1 + seed % 2)
+    ours = problem.solve(solver="oblique-search", start="cart", gap=0)
+    theirs = problem.solve(solver="gurobi", start="cart", gap=0)
+    assert ours.status == theirs.status == "optimal"
+    assert ours.objective == pytest.approx(theirs.objective, abs=NEAR)
 
 
 @pytest.mark.parametrize(("alpha", "N_min", "mu"), [(0.0, 1, 0.005), (0.1, 2, 0.1), (2.0, 1, 0.005)])
@@ -285,6 +302,52 @@ def test_depth_three_is_no_worse_than_depth_two_and_proven():
     two = OctH(alpha=0.15).build(data, 2).solve(solver="oblique-search", start="cart", gap=0)
     assert three.status == two.status == "optimal"
     assert at_most(three.objective, two.objective)
+
+
+@pytest.mark.parametrize("most", [2, 0])
+def test_two_threads_prove_the_same_optimum_and_one_repeats_itself(most):
+    problem = OctH(max_features=most, alpha=0.03).build(blobs(9, n=16), 2)
+    one, again, two = (
+        problem.solve(solver="oblique-search", start="cart", gap=0, threads=threads) for threads in (1, 1, 2)
+    )
+    assert one.status == again.status == two.status == "optimal"
+    assert two.verified
+    assert two.objective == pytest.approx(one.objective, abs=NEAR)
+    assert (again.tree.w == one.tree.w).all()  # exact: the same run
+    assert (again.tree.b == one.tree.b).all()  # exact: the same run
+
+
+def test_two_threads_stop_with_a_bound_below_the_tree():
+    problem = OctH(max_features=2).build(blobs(6, n=110, p=3), 2)
+    told = []
+    result = problem.solve(
+        solver="oblique-search", start="cart", threads=2, time_limit=2,
+        on_progress=lambda event: told.append(event) or len(told) > 3,
+    )  # fmt: skip
+    assert result.status == "interrupted"
+    assert at_most(result.bound, result.objective)
+
+
+def test_the_line_with_the_widest_gap_is_that_of_the_linear_programme():
+    rng = np.random.default_rng(0)
+    for case in range(40):
+        k = 1 + case % 2
+        X = np.unique(np.round(rng.random((12, k)), 1 + case % 3), axis=0)
+        score = X @ rng.standard_normal(k)
+        right = (score > np.median(score)) ^ (rng.random(len(X)) < 0.1 * (case % 4 == 0))
+        if right.all() or not right.any():
+            continue
+        low, high = X[~right], X[right]
+        weights, reach, floor = widest_line(low, high)
+        assert np.abs(weights).sum() == pytest.approx(1.0)
+        # Columns: both parts of the weights, a threshold, the half of the gap; the widest gap may be below 0.
+        rows = np.vstack([np.column_stack([low, -low, -np.ones(len(low)), np.ones(len(low))]),
+                          np.column_stack([-high, high, np.ones(len(high)), np.ones(len(high))])])  # fmt: skip
+        found = linprog(
+            [0.0] * (2 * k + 1) + [-1.0], A_ub=np.vstack([rows, [1.0] * (2 * k) + [0.0, 0.0]]),
+            b_ub=[0.0] * len(rows) + [1.0], bounds=[(0, 1)] * (2 * k) + [(-2, 2), (0, 1)],
+        )  # fmt: skip
+        assert max(0.0, floor - reach) == pytest.approx(2 * found.x[-1], abs=NEAR)
 
 
 def test_a_stop_leaves_a_bound_below_the_tree():
