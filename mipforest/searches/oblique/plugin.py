@@ -45,6 +45,7 @@ class ObliqueSearch(TreeSearch):
     structures: ClassVar[tuple[type[Structure], ...]] = (HyperplaneCharges, LabelledLeaves)
     limits_in_words: ClassVar[str] = "leaves predict a class or a constant"
     takes_weights: ClassVar[bool] = True
+    why_no_certificate: ClassVar[str] = "it discards boxes of hyperplanes by bounds that it does not keep"
 
     def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem; empty where it does."""

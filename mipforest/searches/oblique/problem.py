@@ -141,11 +141,11 @@ class ObliqueProblem:
     @cached_property
     def least(self) -> FloatArray:
         """(G,) what each group pays at least."""
-        if not self.squared:
-            least: FloatArray = self.charges.min(axis=1)
-            return least
-        weight, first, second = self.charges.T
-        return np.maximum(second - first**2 / weight, 0.0)
+        least: FloatArray = self.charges.min(axis=1)
+        if self.squared:
+            weight, first, second = self.charges.T
+            least = np.maximum(second - first**2 / weight, 0.0)
+        return least
 
     @cached_property
     def most(self) -> FloatArray:

@@ -368,6 +368,8 @@ def test_other_problems_are_refused():
         OrtLH(lam=0.1).build(values, 1).solve(solver="oblique-search")
     many = Dataset.from_arrays(np.linspace(0, 1, 501)[:, None], np.arange(501.0), task="regression")
     assert "501 different values" in ObliqueSearchPlugin().objection(OrtH(loss="absolute").build(many, 1))
+    with pytest.raises(Unsupported, match="writes no certificate, as it discards boxes"):
+        OctH().build(blobs(7, n=8), 1).solve(solver="oblique-search", certificate="proof.gz")
     changed = OctH().build(blobs(7, n=8), 1)
     changed.model.add("no_second_feature", changed.model["s"][:, 1] == 0)
     with pytest.raises(Unsupported, match="the model was changed"):
