@@ -65,7 +65,7 @@ class ObliqueSearch(TreeSearch):
         return ""
 
     def preferred_for(self, problem: ProblemData) -> bool:
-        """Return whether it is stronger than a matrix solver, by ``docs/benchmarks/oblique.md``.
+        """Return whether it is stronger than a matrix solver, by ``docs/tree_searches.md``.
 
         Splits whose features are free, or cheap, and not limited to two were not measured beside one.
         """

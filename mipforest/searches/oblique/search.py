@@ -4,18 +4,21 @@ r"""Branch and bound over boxes of hyperplanes, level by level.
 reach it. A hyperplane of level :math:`\ell` on a support F parts S into L and R, and is worth
 :math:`\pi_\ell(F) + V_{\ell+1}(L) + V_{\ell+1}(R)`.
 
-**Bounds.** Charges and prices are at least 0, so that V only grows with S. Let a box hold hyperplanes on F, let L and R
-be the groups that each of them sends left and right, and U the others. Each hyperplane of the box is worth at least
+**Bounds.** A leaf pays for a set of groups a sum of charges of one label, or deviations from one constant. So with one
+more group g it pays at least as much more as a leaf of g alone, :math:`c_g`. As prices are at least 0,
+:math:`V_\ell(S \cup U) \ge V_\ell(S) + \sum_{g \in U} c_g`. Let a box hold hyperplanes on F, let L and R be the groups
+that each of them sends left and right, and U the others. Each hyperplane of the box is worth at least
 
-.. math::  \pi_\ell(F) + V_{\ell+1}(L) + V_{\ell+1}(R) + \sum_{g \in U} \min_k c_{gk}.
+.. math::  \pi_\ell(F) + V_{\ell+1}(L) + V_{\ell+1}(R) + \sum_{g \in U} c_g .
 
-Boxes are bisected, the least bound first. At the last level V is a sum of charges, and boxes are bisected by compiled
+Boxes are bisected, the least bound first. At the last level, boxes are bisected by compiled
 loops (:mod:`~mipforest.searches.oblique.kernels`). A least leaf size is left out of bounds, and counted where all
 groups are decided.
 
 **Why it ends.** The gap is positive. Once the scores of each group over a box span less than the gap, a group may go
 one way, or none. Above the last level, the sides of the last few open groups are chosen one by one. A box without open
-groups stands for one dichotomy: a linear programme says whether the box's support realises it, and the trees below are
+groups stands for one dichotomy: a linear programme, or on two features a search along four edges, says whether the box's
+support realises it, and the trees below are
 then searched with both sides as they are.
 
 **Covers.** L and R of half a box contain those of the box, and what the trees below may cost at most only falls. So a
