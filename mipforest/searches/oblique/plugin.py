@@ -33,8 +33,8 @@ FEW_GROUPS = 100
 #: The same for the descent, node by node.
 DESCENT_SHARE, DESCENT_SECONDS = 0.2, 60.0
 
-#: Most different targets with absolute loss: each is a possible prediction, and bounds go through all of them.
-MOST_TARGETS = 500
+#: Most different targets with absolute loss: each is a possible prediction, with a column of charges.
+MOST_TARGETS = 200
 
 
 class ObliqueSearch(TreeSearch):
