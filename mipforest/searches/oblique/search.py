@@ -17,8 +17,8 @@ groups are decided.
 
 **Why it ends.** The gap is positive. Once the scores of each group over a box span less than the gap, a group may go
 one way, or none. Above the last level, the sides of the last few open groups are chosen one by one. A box without open
-groups stands for one dichotomy: a linear programme, or on two features a search along four edges, says whether the support
-realises it, and the trees below are then searched with both sides as they are.
+groups stands for one dichotomy: a linear programme, or on two features a search along four edges, says whether its
+support realises it, and the trees below are then searched with both sides as they are.
 
 **Covers.** L and R of half a box contain those of the box, and what the trees below may cost at most only falls. So a
 box of the next level whose bound reached that amount never has to be looked at again: the halves inherit the open boxes
