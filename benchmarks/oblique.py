@@ -1,19 +1,26 @@
 """MIRET, OCT-H, and OCT-H with two features per split: groups, supports, and what ``oblique-search`` proves in a limit.
 
-    python benchmarks/oblique.py [FOLDER] [--limit 60] [--output docs/benchmarks/oblique.md]
+    python benchmarks/oblique.py [FOLDER] --results oblique.jsonl [--only miret-2 oct-h ...] [--limit 600]
+                                 [--lines-limit 300] [--threads 2] [--output docs/benchmarks/oblique.md]
 
 FOLDER (by default ../shared/data) holds the data sets. Cells are those of the suites ``miret-tables-5-7`` and
 ``margot-tables-5-6`` in ``campaigns/``, with their hyperparameters and the papers' figures. With two features per
-split they are whole data sets of at most ten features. HiGHS has the same time for these, and for MIRET at depth two.
+split they are whole data sets of at most ten features. HiGHS has the same limit and threads for these, and for MIRET
+at depth two. Limits are seconds on the clock, so that nothing else should run.
+
+Every solve is one line of the results file. What is in it, with the same limit and threads, is not solved again: a run
+that was stopped goes on, and the page has the parts that are complete.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import tomllib
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from time import process_time
+from time import monotonic, process_time
 from typing import Any
 
 import numpy as np
@@ -22,7 +29,6 @@ from markdown import add_output, measured_with, publish, table
 from formulations.miret import Miret
 from formulations.oct_h import OctH
 from mipforest.data import Dataset, load
-from mipforest.problem.formulation import Formulation
 from mipforest.problem.problem import Problem
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves
 from mipforest.searches.oblique.problem import Level, ObliqueProblem
@@ -46,14 +52,14 @@ def cells(suite: str, model: str) -> list[tuple[str, dict[str, Any], dict[str, A
     ]
 
 
-def read(folder: Path, data: dict[str, Any], seed: int, *, labels: bool) -> Dataset:
-    """Return the training part: stratified on the labels of the file, or on the two classes."""
+def read(folder: Path, data: dict[str, Any], seed: int, *, labels: bool) -> tuple[Dataset, Dataset]:
+    """Return the training and the test part: stratified on the labels of the file, or on the two classes."""
     whole = load(str(folder / data["load"]), target="target", task="classification")
     merged = dict.fromkeys(data.get("positive", ()), "1")
     if not labels:
         whole = whole.relabel(merged)
-    train, _ = whole.split(0.2, seed=seed)
-    return train.relabel(merged) if labels else train
+    train, test = whole.split(0.2, seed=seed)
+    return (train.relabel(merged), test.relabel(merged)) if labels else (train, test)
 
 
 #: Data sets of at most ten features; target and classes are those of their files.
@@ -63,181 +69,270 @@ FEW_FEATURES = (
 )  # fmt: skip
 
 
-def by_highs(problem: Problem, limit: float) -> list[str]:
-    """Return objective and gap of HiGHS in the same time."""
-    result = problem.solve(solver="highs", time_limit=limit, gap=GAP, threads=1)
-    print("  highs", result.objective, result.bound, flush=True)
-    return [f"{result.objective:.4f}", f"{100 * result.gap:.1f}"]
+#: Parts of the page.
+PARTS = ("miret-2", "miret-3", "miret-4", "oct-h", "two-features")
 
 
-def two_features(folder: Path, name: str, limit: float) -> list[str]:
-    """Solve a set with splits on two features, without a price for these, at depth one and two."""
-    data = load(str(folder / f"{name}.csv"), target="target", task="classification")
-    cells = [name, str(data.n), str(data.p)]
-    for depth in (1, 2):
-        problem = OctH(max_features=2).build(data, depth)
-        structure = problem.structure
-        assert isinstance(structure, HyperplaneCharges)
-        before = process_time()
-        # Processor seconds: the clock would count what else the machine does.
-        result = problem.solve(
-            solver="oblique-search",
-            time_limit=None,
-            gap=GAP,
-            threads=1,
-            on_progress=lambda _, since=before: process_time() - since > limit,
-        )
-        assert result.verified, result.failed_checks
-        seconds = process_time() - before
-        unit = structure.unit
-        print(name, depth, result.objective * unit, result.bound * unit, round(seconds, 1), flush=True)
-        cells += [
-            f"{value * unit:.0f}"
-            for value in (result.objective, max(0.0, np.ceil(result.bound * unit - ROUNDED)) / unit)
-        ]
-        cells.append(f"{seconds:.1f}")
-    return [*cells, *by_highs(problem, limit)]
+@dataclass(frozen=True)
+class Solves:
+    """The solves of a run: those of a file, and those that are added to it.
+
+    Attributes
+    ----------
+    file
+        One JSON object a line.
+    limits
+        Seconds on the clock of a solve, for each part.
+    threads
+        Threads of a solve.
+    only
+        Parts to solve; of others the page has what the file has.
+    """
+
+    file: Path
+    limits: dict[str, float]
+    threads: int
+    only: tuple[str, ...]
+
+    def known(self) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """Return the figures of the file, by what was solved."""
+        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
+        return {tuple(entry["solve"]): entry["figures"] for entry in map(json.loads, lines)}
+
+    def figures(
+        self,
+        part: str,
+        data: str,
+        depth: int,
+        solver: str,
+        build: Callable[[], Problem],
+        test: Dataset | None = None,
+    ) -> dict[str, Any] | None:
+        """Return the figures of a solve; ``None`` where it is not in the file, and its part not to be solved."""
+        solve = (part, data, depth, solver, self.limits[part], self.threads)
+        found = self.known().get(solve)
+        if found is None and part in self.only:
+            found = solved(build(), depth, solver, self.limits[part], self.threads, test)
+            print(*solve, found, flush=True)
+            with self.file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"solve": solve, "figures": found}) + "\n")
+        return found
 
 
-def row(
-    name: str,
-    formulation: Formulation,
-    train: Dataset,
-    depth: int,
-    limit: float,
-    paper: float,
-    *,
-    highs: bool = False,
-) -> list[str]:
-    """Solve one cell, by HiGHS too where that is asked for."""
-    problem = formulation.build(train, depth)
-    before = process_time()
-    result = problem.solve(solver="oblique-search", time_limit=limit, gap=GAP, threads=1)
-    assert result.verified, result.failed_checks
-    seconds = process_time() - before
-    structure = problem.structure
+def solved(
+    problem: Problem, depth: int, solver: str, limit: float, threads: int, test: Dataset | None
+) -> dict[str, Any]:
+    """Solve a problem, and return what the page says of it."""
+    clock, processor = monotonic(), process_time()
+    result = problem.solve(solver=solver, time_limit=limit, gap=GAP, threads=threads)
+    clock, processor = monotonic() - clock, process_time() - processor
+    structure, figures = problem.structure, {}
     assert isinstance(structure, HyperplaneCharges | LabelledLeaves)
-    own = ObliqueProblem.of(structure, train.X, depth)
     unit = structure.unit if isinstance(structure, HyperplaneCharges) else 1.0
-    room = result.objective * unit - float(own.charges.min(axis=1).sum())
-    levels = [Level.of(own, level, room) for level in range(depth)]
-    counts = [f"{len(level.items.price)}{'' if np.isinf(level.rest) else ' +'}" for level in levels]
-    print(name, depth, result.objective, result.bound, result.status, round(seconds, 1), flush=True)
-    return [
-        name,
-        str(own.n_groups),
-        ", ".join(counts),
-        f"{result.objective:.4f}",
-        f"{result.bound:.4f}",
-        f"{100 * result.gap:.1f}",
-        f"{100 * paper:.1f}",
-        f"{seconds:.1f}",
-        *(by_highs(problem, limit) if highs else []),
-    ]
+    if solver == "oblique-search":
+        assert result.verified, result.failed_checks
+        own = ObliqueProblem.of(structure, problem.data.X, depth)
+        room = result.objective * unit - float(own.least.sum())
+        levels = [Level.of(own, level, room) for level in range(depth)]
+        supports = [f"{len(level.items.price)}{'' if np.isinf(level.rest) else ' +'}" for level in levels]
+        figures = {"groups": own.n_groups, "supports": ", ".join(supports)}
+    if test is not None:
+        figures["accuracy"] = result.measures(test)["accuracy"]
+    return {
+        **figures,
+        "n": problem.data.n,
+        "p": problem.data.p,
+        "objective": result.objective,
+        "bound": result.bound,
+        "gap": result.gap,
+        "unit": unit,
+        "seconds": round(clock, 1),
+        "processor": round(processor, 1),
+    }
 
 
-HEADER = (
-    "data",
-    "groups",
-    "supports by level",
-    "objective",
-    "bound",
-    "gap %",
-    "paper's gap %",
-    "processor seconds",
-)
+HEADER = ("data", "groups", "supports by level", "objective", "bound", "gap %", "paper's gap %", "seconds",
+          "processor seconds")  # fmt: skip
+
+ACCURACY = ("test accuracy %", "paper's test accuracy %")
 
 BESIDE = ("data", "objective", "gap %", "HiGHS: objective", "gap %")
 
 TWO_FEATURES = (
-    "data", "n", "p", "depth 1: errors", "bound", "processor seconds",
-    "depth 2: errors", "bound", "processor seconds", "HiGHS: objective", "gap %",
+    "data", "n", "p", "depth 1: errors", "bound", "seconds", "depth 2: errors", "bound", "seconds",
+    "processor seconds", "HiGHS: errors", "gap %",
 )  # fmt: skip
 
 
-def page(folder: Path, limit: float) -> str:
-    """Solve everything and lay out the page."""
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def row(name: str, found: dict[str, Any], published: dict[str, Any]) -> list[str]:
+    """Return the cells of a solve, beside the paper's."""
+    cells = [
+        name,
+        str(found["groups"]),
+        found["supports"],
+        f"{found['objective']:.4f}",
+        f"{found['bound']:.4f}",
+    ]
+    cells += [
+        percent(found["gap"]),
+        percent(published["gap"]),
+        f"{found['seconds']}",
+        f"{found['processor']}",
+    ]
+    if "accuracy" in found:
+        cells += [percent(found["accuracy"]), percent(published["test_accuracy"])]
+    return cells
+
+
+def counted(found: list[dict[str, Any]], gaps: list[float]) -> str:
+    """Say how many solves ended with a proof, here and in the paper."""
+    own, theirs = (sum(gap <= GAP for gap in some) for some in ([one["gap"] for one in found], gaps))
+    return f"Proven: {own} of {len(found)}; in the paper {theirs}."
+
+
+def miret(solves: Solves, folder: Path, depth: int) -> str:
+    """Return the sections of MIRET at a depth; empty where some solve is missing."""
+    part, rows, beside, all_found, gaps = f"miret-{depth}", [], [], [], []
+    for name, data, own, published in cells("miret-tables-5-7", part):
+
+        def build(data: dict[str, Any] = data, own: dict[str, Any] = own) -> Problem:
+            model = Miret(variant="improved", ensemble="random-forest:trees=100,seed=100", **own)
+            return model.build(read(folder, data, 10, labels=False)[0], depth)
+
+        found = solves.figures(part, name, depth, "oblique-search", build)
+        highs = solves.figures(part, name, depth, "highs", build) if depth == 2 else found
+        if found is None or highs is None:
+            return ""
+        rows.append(row(name, found, published))
+        all_found.append(found)
+        gaps.append(published["gap"])
+        beside.append(
+            [name]
+            + [cell for one in (found, highs) for cell in (f"{one['objective']:.4f}", percent(one["gap"]))]
+        )
+    text = f"## MIRET, depth {depth}\n\n{counted(all_found, gaps)}\n\n{table(HEADER, rows)}\n"
+    if depth == 2:
+        text += f"\n### HiGHS in the same time\n\n{table(BESIDE, beside)}\n"
+    return text
+
+
+def oct_h(solves: Solves, folder: Path) -> str:
+    """Return the section of OCT-H; empty where some solve is missing."""
+    rows, all_found, gaps, as_good = [], [], [], 0
+    for name, data, own, published in cells("margot-tables-5-6", "oct-h"):
+        train, test = read(folder, data, 0, labels=True)
+
+        def build(own: dict[str, Any] = own, train: Dataset = train) -> Problem:
+            return replace(OctH(), **own).build(train, 2)
+
+        found = solves.figures("oct-h", name, 2, "oblique-search", build, test)
+        if found is None:
+            return ""
+        rows.append(row(name, found, published))
+        all_found.append(found)
+        gaps.append(published["gap"])
+        as_good += percent(found["accuracy"]) >= percent(published["test_accuracy"])
+    return OCT_H.format(
+        counted=counted(all_found, gaps),
+        as_good=as_good,
+        n=len(rows),
+        table=table((*HEADER, *ACCURACY), rows),
+    )
+
+
+def two_features(solves: Solves, folder: Path) -> str:
+    """Return the section of splits on two features, without a price for these; empty where some solve is missing."""
+    rows, proven = [], 0
+    for name in FEW_FEATURES:
+        data = load(str(folder / f"{name}.csv"), target="target", task="classification")
+        found = []
+        for depth, solver in ((1, "oblique-search"), (2, "oblique-search"), (2, "highs")):
+
+            def build(depth: int = depth, data: Dataset = data) -> Problem:
+                return OctH(max_features=2).build(data, depth)
+
+            found.append(solves.figures("two-features", name, depth, solver, build))
+        if None in found:
+            return ""
+        one, two, highs = (solve for solve in found if solve is not None)
+        rows.append([name, str(one["n"]), str(one["p"]), *errors(one), f"{one['seconds']}", *errors(two),
+                     f"{two['seconds']}", f"{two['processor']}", errors(highs)[0], percent(highs["gap"])])  # fmt: skip
+        proven += two["gap"] <= GAP
+    return LINES.format(
+        limit=solves.limits["two-features"], proven=proven, n=len(rows), table=table(TWO_FEATURES, rows)
+    )
+
+
+def errors(found: dict[str, Any]) -> list[str]:
+    """Return the errors of a solve, and its bound on them: a whole number."""
+    least = max(0.0, float(np.ceil(found["bound"] * found["unit"] - ROUNDED)))
+    return [f"{found['objective'] * found['unit']:.0f}", f"{least:.0f}"]
+
+
+def page(solves: Solves, folder: Path) -> str:
+    """Solve what is to be solved, and lay out the page."""
     # Compiles what all solves run, so that none of them does.
     X = np.random.default_rng(0).random((200, 3))
     for most in (0, 2):
         model = OctH(max_features=most)
         model.build(Dataset.from_arrays(X, X[:, 0] > X[:, 1]), 2).solve(solver="oblique-search", time_limit=1)
-    parts = []
-    for depth in (2, 3, 4):
-        rows = []
-        for name, data, own, published in cells("miret-tables-5-7", f"miret-{depth}"):
-            train = read(folder, data, 10, labels=False)
-            model = Miret(variant="improved", ensemble="random-forest:trees=100,seed=100", **own)
-            rows.append(row(name, model, train, depth, limit, published["gap"], highs=depth == 2))
-        parts.append(table(HEADER, [cells[: len(HEADER)] for cells in rows]))
-        if depth == 2:
-            beside = table(BESIDE, [[cells[0], cells[3], cells[5], *cells[len(HEADER) :]] for cells in rows])
-    rows = []
-    for name, data, own, published in cells("margot-tables-5-6", "oct-h"):
-        train = read(folder, data, 0, labels=True)
-        rows.append(row(name, replace(OctH(), **own), train, 2, limit, published["gap"]))
-    parts.append(table(HEADER, rows))
-    parts.append(table(TWO_FEATURES, [two_features(folder, name, limit) for name in FEW_FEATURES]))
-    two, three, four, oct_h, few = parts
-    return PAGE.format(
-        limit=limit,
+    parts = [
+        *(miret(solves, folder, depth) for depth in (2, 3, 4)),
+        oct_h(solves, folder),
+        two_features(solves, folder),
+    ]
+    limits = f"--limit {solves.limits['miret-2']:g} --lines-limit {solves.limits['two-features']:g}"
+    head = HEAD.format(
+        command=f"python benchmarks/oblique.py FOLDER --results FILE {limits} --threads {solves.threads}",
+        limit=solves.limits["miret-2"],
+        threads="one thread" if solves.threads == 1 else f"{solves.threads} threads",
         measured=measured_with(["mipforest", "numba"]),
-        two=two,
-        beside=beside,
-        three=three,
-        four=four,
-        oct_h=oct_h,
-        few=few,
     )
+    return "\n".join([head, *(part for part in parts if part), LACKS])
 
 
-PAGE = """# Oblique trees with a 0-1 loss
+HEAD = """# Oblique trees with a 0-1 loss
 
-`python benchmarks/oblique.py FOLDER --limit {limit:g} --output docs/benchmarks/oblique.md`: `oblique-search` on the
-cells of the suites `miret-tables-5-7` (the paper's improved model) and `margot-tables-5-6` (OCT-H), at most {limit:g} s
-per solve, one thread. {measured} Compiling is not counted. The papers' gaps are those of Gurobi in an hour (MIRET) and
-in 600 s (OCT-H). Those of HiGHS in 60 s are in [Reproduction](../reproduction.md#miret-tables-5-to-7).
+`{command}`: `oblique-search` on the cells of the
+suites `miret-tables-5-7` (the paper's improved model) and `margot-tables-5-6` (OCT-H), at most {limit:g} s on the clock
+per solve, {threads}. {measured} Compiling is not counted.
+A gap of at most 0.01 % is a proof. The papers' gaps are those of Gurobi in an hour (MIRET) and in 600 s (OCT-H). Those
+of HiGHS in 60 s are in [Reproduction](../reproduction.md#miret-tables-5-to-7).
 
 - *groups* of samples that no tree separates: they share the leaves of the ensemble, or are equal;
 - *supports by level*: number of sets of features whose price is below what the incumbent leaves for them, root first;
   at the last level times the pairs of labels. `+` means that there are more sets, with more than six features or
   beyond the cheapest 3,000; these are bounded by their price alone.
+"""
 
-## MIRET, depth 2
+OCT_H = """## OCT-H, depth 2
 
-{two}
+{counted} Test accuracy is at least the paper's on {as_good} of {n} sets. The samples are
+split as in the paper. It publishes accuracies and gaps of its trees, and no objectives.
 
-### HiGHS in the same time
+{table}
+"""
 
-{beside}
+LINES = """## Two features per split, depth 1 and 2
 
-## MIRET, depth 3
+OCT-H with `max_features=2` and without a price for features, on all samples: errors, and a lower bound on them,
+within {limit:g} s on the clock. HiGHS has the same limit. Proven at depth two: {proven} of {n}.
 
-{three}
+{table}
+"""
 
-## MIRET, depth 4
-
-{four}
-
-## OCT-H, depth 2
-
-{oct_h}
-
-## Two features per split, depth 1 and 2
-
-OCT-H with `max_features=2` and without a price for features, on all samples: errors, and a lower bound on
-them, within {limit:g} processor seconds. HiGHS has as many seconds for depth two; its objective is relative to the
-errors of the most common class.
-
-{few}
-
-## What the bound lacks
+LACKS = """## What the bound lacks
 
 - *Supports of many features.* Boxes of hyperplanes on k features have k sides to bisect, and their number grows with
   the k-th power of the resolution. For supports that leave little for errors, another branching is possible: on the
   sides of groups, with linear programmes for separability from the start. It is not implemented.
-- *Levels above the last one* are examined one box at a time, in Python. With two features per split nearly all of the
-  time goes into bounds on both sides of the root's boxes: noisy data with many features have too many of these boxes.
+- *Noisy data with many features.* Samples that a box of the root does not send to one side count with their lesser
+  charge, which is 0 unless equal samples have different classes. So boxes are bisected until few samples are left
+  between the sides.
 - *OCT-H with free features* (`alpha = 0`: ionosphere, tic_tac_toe) has one support, all features. It is not searched:
   the bound is the cost of equal samples of two classes, and only a tree without other errors is proven.
 - *OCT-H with cheap features* has thousands of supports with three to six features, none of which their price excludes.
@@ -251,10 +346,18 @@ def main() -> None:
     parser.add_argument(
         "folder", type=Path, nargs="?", default=Path("../shared/data"), help="folder with the CSV files"
     )
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds for each solve")
+    parser.add_argument("--results", type=Path, required=True, help="file of solves, read and added to")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="parts to solve")
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds on the clock for MIRET and OCT-H")
+    parser.add_argument(
+        "--lines-limit", type=float, default=300.0, help="the same for two features per split"
+    )
+    parser.add_argument("--threads", type=int, default=1, help="threads of each solve")
     add_output(parser)
     arguments = parser.parse_args()
-    publish(page(arguments.folder, arguments.limit), arguments.output)
+    limits = dict.fromkeys(PARTS, arguments.limit) | {"two-features": arguments.lines_limit}
+    solves = Solves(arguments.results, limits, arguments.threads, tuple(arguments.only))
+    publish(page(solves, arguments.folder), arguments.output)
 
 
 if __name__ == "__main__":

@@ -190,8 +190,9 @@ class TreeSearch(ABC):
     preferred: ClassVar[bool] = False
     #: Whether it multiplies losses by the samples' weights; problems with other weights than 1 are refused otherwise.
     takes_weights: ClassVar[bool] = False
-    #: Whether it writes certificates.
+    #: Whether it writes certificates; if not, why, where there is more to say.
     certifies: ClassVar[bool] = False
+    why_no_certificate: ClassVar[str] = ""
     #: Whether it runs on the workers of a Dask cluster.
     takes_dask: ClassVar[bool] = False
     #: What ``solver_options`` may hold, by name with what it means: whole numbers, at least 0, unless a search checks
@@ -441,8 +442,9 @@ def check_settings(solver: Solver | TreeSearch | Auto, settings: SolveSettings) 
         return
     if not (isinstance(solver, Auto) or (isinstance(solver, TreeSearch) and solver.certifies)):
         able = [name for name, search in search_classes().items() if search.certifies]
+        reason = solver.why_no_certificate if isinstance(solver, TreeSearch) else ""
         raise Unsupported(
-            f"{solver.name} writes no certificate:",
+            f"{solver.name} writes no certificate{reason and f', as {reason}'}:",
             hint=f"use solver={' or '.join(map(repr, able))}",
             option=f"use --solver {' or '.join(able)}",
         )

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import entry, kernel
 
@@ -21,6 +23,9 @@ LEFT, RIGHT, BOTH = 1, 2, 3
 #: Why :func:`refine` ended: nothing below the target is left; the best split found is as good as the least bound; the
 #: first box of the heap has decided every group; all steps were taken; the store is full.
 NOTHING, FOUND, DECIDED, STEPS, FULL = 0, 1, 2, 3, 4
+
+#: In the place of a label: the side pays for its groups together, see :func:`leaf_cost`.
+BY_SUMS = -1
 
 
 class Points(NamedTuple):
@@ -40,6 +45,10 @@ class Points(NamedTuple):
         Whether the gap is that for weights of absolute sum 1, else for weights of at most 1.
     tolerance
         What a score may miss its side by.
+    squared
+        Whether leaves pay squared deviations from their mean.
+    negligible
+        Weight from which down a sum of weights is a rounding error.
     """
 
     X: FloatArray
@@ -48,6 +57,8 @@ class Points(NamedTuple):
     gap: float
     l1: bool
     tolerance: float
+    squared: bool
+    negligible: float
 
 
 class Items(NamedTuple):
@@ -62,7 +73,7 @@ class Items(NamedTuple):
     price
         (I,) what the support costs.
     left, right
-        (I,) columns of the charges of both sides.
+        (I,) columns of the charges of both sides, or :data:`BY_SUMS`.
     """
 
     features: IntArray
@@ -119,6 +130,8 @@ class Part(NamedTuple):
         (K, m) what each pays for each label.
     middle, width
         (M,) room for the middle and half the width of the points' scores.
+    sums
+        (K, 4) room for sums of charges.
     """
 
     X: FloatArray
@@ -127,6 +140,22 @@ class Part(NamedTuple):
     charges: FloatArray
     middle: FloatArray
     width: FloatArray
+    sums: FloatArray
+
+
+@kernel
+def leaf_cost(sums: FloatArray, column: int, squared: bool, negligible: float) -> float:
+    """Return the least loss of a leaf by the sums of charges (K, ...) of its groups in a column.
+
+    Of squared loss these are the sums of weights, of weighted targets, and of weighted squared targets.
+    """
+    if squared:
+        weight, first = sums[0, column], sums[1, column]
+        return max(0.0, sums[2, column] - first * first / weight) if weight > negligible else 0.0
+    least: float = np.inf
+    for k in range(len(sums)):
+        least = min(least, sums[k, column])
+    return least
 
 
 @kernel
@@ -195,7 +224,8 @@ def sides(
 def examine(points: Points, items: Items, store: Store, box: int, part: Part, least_size: int) -> float:
     """Bound a box for the groups at hand, and compare its centre with the best one; return the bound.
 
-    A group that may go both ways pays the lesser charge. The bound is infinite where the box holds no split.
+    A group that may go both ways pays the lesser charge, or what it pays alone where sides pay by sums. The bound is
+    infinite where the box holds no split.
     """
     one = store.item[box]
     k, n_groups, n_points = items.n_features[one], len(part.size), part.X.shape[1]
@@ -219,6 +249,11 @@ def examine(points: Points, items: Items, store: Store, box: int, part: Part, le
     bound: float = price
     value, undecided = price, 0
     n_left, n_right, own_left, own_right = 0, 0, 0, 0
+    by_sums, sums, n_labels = items.left[one] == BY_SUMS, part.sums, len(part.charges)
+    if by_sums:
+        for k in range(n_labels):
+            for side in range(4):
+                sums[k, side] = 0.0
     for r in range(n_groups):
         may_left, may_right, goes_left, goes_right = True, True, True, True
         for i in range(part.first[r], part.first[r + 1]):
@@ -228,14 +263,31 @@ def examine(points: Points, items: Items, store: Store, box: int, part: Part, le
             goes_left &= middle[i] <= -gap_there
         left, right = charge_left[r], charge_right[r]
         size = part.size[r]
+        if by_sums:
+            own = (
+                leaf_cost(part.charges, r, points.squared, points.negligible)
+                if may_left and may_right
+                else 0.0
+            )
+            left, right = own, own
+            for k in range(n_labels):
+                if may_left != may_right:
+                    sums[k, 0 if may_left else 1] += part.charges[k, r]
+                sums[k, 2 if goes_left else 3] += part.charges[k, r]
         low = min(left if may_left else float("inf"), right if may_right else float("inf"))
         bound += low
-        value += left if goes_left else right if goes_right else float("inf")
+        value += (
+            (0.0 if by_sums else left if goes_left else right) if goes_left or goes_right else float("inf")
+        )
         undecided += may_left and may_right
         n_left += size if may_left else 0
         n_right += size if may_right else 0
         own_left += size if goes_left else 0
         own_right += 0 if goes_left else size
+    if by_sums:
+        squared, negligible = points.squared, points.negligible
+        bound += leaf_cost(sums, 0, squared, negligible) + leaf_cost(sums, 1, squared, negligible)
+        value += leaf_cost(sums, 2, squared, negligible) + leaf_cost(sums, 3, squared, negligible)
     if n_left < least_size or n_right < least_size:
         bound = float("inf")
     if bound < float("inf"):

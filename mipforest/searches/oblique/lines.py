@@ -12,7 +12,7 @@ the others the least and the greatest threshold that is open; half widths are th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ from mipforest.searches.oblique.kernels import (
     add,
     bisect_first,
     drop_first,
+    leaf_cost,
     pop,
     push,
     sink,
@@ -63,6 +64,8 @@ class Lines(NamedTuple):
         Least distance between the scores of both sides.
     tolerance
         What a score may miss its side by.
+    squared, negligible
+        How leaves are charged: see :class:`~mipforest.searches.oblique.kernels.Points`.
     key, order
         (3, C) sorted scores of the middle, ends from where on left is allowed, ends up to where right is; their cells.
     gathered, n_cells
@@ -70,13 +73,14 @@ class Lines(NamedTuple):
     member, points
         (S, C) and (S, 2, C) these cells, and their features.
     charges, size, least
-        (S, K, C), (S, C) and (S, C) sums over the groups in each cell: charges, samples, and least charges.
+        (S, K, C), (S, C) and (S, C) sums over the groups in each cell of charges and samples, and the least cost of a
+        leaf of these groups: they share one.
     sure
         (C,) side to which each cell goes at all thresholds of a pass, and 0 where that depends on the threshold.
     may
         (C,) what each cell may do at a threshold of a pass.
     sums
-        (2, K) charges of the cells that have to go left, and right.
+        (K, 2) charges of the cells that have to go left, and right.
     around
         (2,) the nearest thresholds below and above those at which the last pass over a box was best.
     n_left
@@ -91,6 +95,8 @@ class Lines(NamedTuple):
     cell: IntArray
     gap: float
     tolerance: float
+    squared: bool
+    negligible: float
     key: FloatArray
     order: IntArray
     gathered: IntArray
@@ -150,6 +156,8 @@ class Directions:
             cell=cell,
             gap=gap,
             tolerance=FEASIBILITY_TOLERANCE,
+            squared=problem.squared,
+            negligible=problem.negligible,
             key=np.zeros((3, most)),
             order=np.zeros((3, most), np.int64),
             gathered=np.full(S, -1),
@@ -161,7 +169,7 @@ class Directions:
             least=np.zeros((S, most)),
             sure=np.zeros(most, np.int64),
             may=np.zeros(most, np.int64),
-            sums=np.zeros((2, n_labels)),
+            sums=np.zeros((n_labels, 2)),
             around=np.zeros(2),
             n_left=np.zeros(1, np.int64),
             stack=np.zeros((2, 64), np.int64),
@@ -173,6 +181,13 @@ class Directions:
         half = np.column_stack([np.where(count == 2, 0.5, 0.0), np.zeros((n, 2))])
         items = Items(numbers, count, prices, nothing, nothing)
         return cls(lines, Level(items, centre, half, np.arange(n), rest))
+
+    def with_own_memory(self) -> Directions:
+        """Return the same directions for another thread: what a pass writes is its own."""
+        kept = {"support", "sign", "x", "cell", "gap", "tolerance", "squared", "negligible"}
+        own = {name: value.copy() for name, value in self.lines._asdict().items() if name not in kept}
+        own["gathered"][:] = -1
+        return replace(self, lines=self.lines._replace(**own))
 
     def left_of(self, one: int, groups: IntArray) -> BoolArray:
         """Return which groups (m,) go left where the last pass, over a box of an item, was best and left none open."""
@@ -253,29 +268,19 @@ def gather(lines: Lines, i: int, part: Part, groups: IntArray, number: int) -> N
         c = lines.cell[i, groups[r]]
         if lines.may[c] < 0:
             lines.may[c] = n
-            member[n], size[n], least[n] = c, 0, 0.0
+            member[n], size[n] = c, 0
             for k in range(n_labels):
                 charges[k, n] = 0.0
             for f in range(2):
                 lines.points[i, f, n] = lines.x[i, f, c]
             n += 1
         q = lines.may[c]
-        own = part.charges[0, r]
         for k in range(n_labels):
             charges[k, q] += part.charges[k, r]
-            own = min(own, part.charges[k, r])
         size[q] += part.size[r]
-        least[q] += own
+    for q in range(n):
+        least[q] = leaf_cost(charges, q, lines.squared, lines.negligible)
     lines.gathered[i], lines.n_cells[i] = number, n
-
-
-@kernel
-def cheapest(sums: FloatArray) -> float:
-    """Return the least of the charges of a leaf."""
-    least: float = np.inf
-    for k in range(len(sums)):
-        least = min(least, sums[k])
-    return least
 
 
 @kernel
@@ -306,12 +311,12 @@ def look(
     first, last = store.centre[box, FIRST], store.centre[box, LAST]
     x, y, charges = lines.points[i_own, 0], lines.points[i_own, 1], lines.charges[i_own]
     size, least = lines.size[i_own], lines.least[i_own]
-    left, right = lines.sums[0], lines.sums[1]
+    sums, squared, negligible = lines.sums, lines.squared, lines.negligible
     key, order, sure, may = lines.key, lines.order, lines.sure, lines.may
 
     # A cell may go left from one end on, and right up to the other. Most do one of both at all thresholds of the box.
     for k in range(n_labels):
-        left[k], right[k] = 0.0, 0.0
+        sums[k, 0], sums[k, 1] = 0.0, 0.0
     n_active, size_left, size_right, reach_left, floor_right = 0, 0, 0, -np.inf, np.inf
     low_u, high_u = u - width, u + width
     for c in range(n):
@@ -325,11 +330,11 @@ def look(
             reach_left = max(reach_left, middle)
             size_left += size[c]
             for k in range(n_labels):
-                left[k] += charges[k, c]
+                sums[k, 0] += charges[k, c]
             continue
         size_right += size[c]
         for k in range(n_labels):
-            right[k] += charges[k, c]
+            sums[k, 1] += charges[k, c]
         if left_from > last and right_to >= last:
             sure[c] = RIGHT
             floor_right = min(floor_right, middle)
@@ -354,7 +359,8 @@ def look(
         outside = now > last if entering else now >= last
         outside |= then < first if leaving else then <= first
         if blocked == 0 and not outside and may_left >= least_size and may_right >= least_size:
-            bound = price + cheapest(left) + cheapest(right) + max(loose, 0.0)
+            bound = price + max(loose, 0.0)
+            bound += leaf_cost(sums, 0, squared, negligible) + leaf_cost(sums, 1, squared, negligible)
             if bound < keep:
                 lowest, highest = min(lowest, now), max(highest, then)
                 if bound < best:
@@ -372,12 +378,12 @@ def look(
                 n_open += 1
                 loose += least[c]
                 for k in range(n_labels):
-                    right[k] -= charges[k, c]
+                    sums[k, 1] -= charges[k, c]
             else:
                 may[c] = LEFT
                 blocked -= 1
                 for k in range(n_labels):
-                    left[k] += charges[k, c]
+                    sums[k, 0] += charges[k, c]
             may_left += size[c]
             i += 1
         while leaving and j < n_active and key[2, j] == now:
@@ -387,12 +393,12 @@ def look(
                 n_open -= 1
                 loose -= least[c]
                 for k in range(n_labels):
-                    left[k] += charges[k, c]
+                    sums[k, 0] += charges[k, c]
             else:
                 may[c] = 0
                 blocked += 1
                 for k in range(n_labels):
-                    right[k] -= charges[k, c]
+                    sums[k, 1] -= charges[k, c]
             may_right -= size[c]
             j += 1
     if best == np.inf:
@@ -414,13 +420,14 @@ def look(
             below -= size[c]
             above += size[c]
             for k in range(n_labels):
-                left[k] -= charges[k, c]
-                right[k] += charges[k, c]
+                sums[k, 0] -= charges[k, c]
+                sums[k, 1] += charges[k, c]
         reach = max(reach_left, key[0, q - 1] if q > 0 else -np.inf)
         floor = min(floor_right, key[0, q] if q < n_active else np.inf)
         if not floor - reach >= lines.gap or below < least_size or above < least_size:
             continue
-        value = price + cheapest(left) + cheapest(right)
+        value = price + leaf_cost(sums, 0, squared, negligible)
+        value += leaf_cost(sums, 1, squared, negligible)
         if value < store.best[0]:
             store.best[0], store.best[1] = value, one
             store.best[2] = u

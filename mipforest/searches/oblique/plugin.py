@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from mipforest.arrays import FloatArray
+from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves, Structure
 from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch, by_local_search
@@ -23,35 +26,46 @@ if TYPE_CHECKING:
 #: Share of the time left, and most seconds, for a local search before the exact one, where there is one.
 LOCAL_SHARE, LOCAL_SECONDS = 0.1, 30.0
 
-#: Groups up to which the descent does without it: it takes longer to load than these problems take.
+#: Groups up to which the search does without it, as it takes longer to load than these problems take, and takes one
+#: thread unless the settings say otherwise: runs are the same then.
 FEW_GROUPS = 100
 
 #: The same for the descent, node by node.
 DESCENT_SHARE, DESCENT_SECONDS = 0.2, 60.0
 
+#: Most different targets with absolute loss: each is a possible prediction, with a column of charges.
+MOST_TARGETS = 200
+
 
 class ObliqueSearch(TreeSearch):
-    """Exact search for trees of hyperplane splits whose leaves predict classes."""
+    """Exact search for trees of hyperplane splits whose leaves predict classes or constants."""
 
     name: ClassVar[str] = "oblique-search"
     summary: ClassVar[str] = "exact branch and bound over boxes of hyperplanes, with a price per feature"
     structures: ClassVar[tuple[type[Structure], ...]] = (HyperplaneCharges, LabelledLeaves)
-    limits_in_words: ClassVar[str] = "leaves predict a class"
+    limits_in_words: ClassVar[str] = "leaves predict a class or a constant"
     takes_weights: ClassVar[bool] = True
+    why_no_certificate: ClassVar[str] = "it discards boxes of hyperplanes by bounds that it does not keep"
 
     def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem; empty where it does."""
         if reason := super().refusal(problem):
             return reason
         structure = problem.structure
-        if isinstance(structure, HyperplaneCharges) and structure.loss != "classes":
+        if not isinstance(structure, HyperplaneCharges):
+            return ""
+        if structure.loss == "prescription":
+            return "its leaves prescribe a treatment, and the search takes leaves that predict a class or a constant"
+        if structure.coefficient_cost is not None:
+            return "its leaves predict linear functions, and the search takes leaves that predict a class or a constant"
+        if structure.loss == "absolute" and (n := len(np.unique(structure.y))) > MOST_TARGETS:
             return (
-                f"its leaves are charged by the loss {structure.loss!r}, and the search counts wrong classes"
+                f"the target has {n} different values, and with absolute loss the search takes {MOST_TARGETS}"
             )
         return ""
 
     def preferred_for(self, problem: ProblemData) -> bool:
-        """Return whether it is stronger than a matrix solver, by ``docs/benchmarks/oblique.md``.
+        """Return whether it is stronger than a matrix solver, by ``docs/tree_searches.md``.
 
         Splits whose features are free, or cheap, and not limited to two were not measured beside one.
         """
@@ -109,22 +123,26 @@ class ObliqueSearch(TreeSearch):
             return stopped or monotonic() >= deadline or closed(trees.value, bound, settings.gap)
 
         # A group pays its lesser charge at least.
-        least = float(own.charges.min(axis=1).sum())
+        least = float(own.least.sum())
 
         def adopt(tree: Split | int | None) -> float:
             trees.keep(*_in_heap_order(tree, problem))
             return (trees.value - offset) * unit
 
         descent: Any = None
-        if not stopped:
+        descends = isinstance(structure, LabelledLeaves) or structure.loss == "classes"
+        if not stopped and descends:
             now = monotonic()
             end = now + min(DESCENT_SECONDS, DESCENT_SHARE * (deadline - now))
             descent = Descent(own, (trees.value - offset) * unit, settings.seed)
             _improve(descent, trees, lambda: monotonic() >= end or tell(least, 0), VISITS * own.n_groups)
-        exact = search.ObliqueSearch(own, (trees.value - offset) * unit, adopt=adopt, tell=tell)
+        threads = settings.threads or (1 if own.n_groups <= FEW_GROUPS else os.cpu_count() or 1)
+        exact = search.ObliqueSearch(
+            own, (trees.value - offset) * unit, adopt=adopt, tell=tell, threads=threads
+        )
         ended = False if stopped else exact.run()
         bound = max(exact.bound, least) / unit + offset
-        if ended and np.isfinite(deadline) and not closed(trees.value, bound, settings.gap):
+        if descends and ended and np.isfinite(deadline) and not closed(trees.value, bound, settings.gap):
             # Supports are left that the search does not take: what time is left is for a better tree.
             _improve(descent, trees, lambda: tell(bound, exact.steps), None)
         bound = min(bound, trees.value)
@@ -159,11 +177,13 @@ class _Trees:
 
     def keep(self, w: FloatArray, b: FloatArray) -> None:
         """Take the tree of some splits (|B|, p) and (|B|,) if it is better than the best one."""
-        data, topology = self._problem.data, self._problem.topology
-        labels = np.tile([0, 1], topology.n_leaves // 2).astype(np.int64)
-        tree = Tree(topology.depth, w, b, labels, tuple(data.classes), tuple(data.features.labels))
-        if isinstance(self._problem.structure, HyperplaneCharges):
-            tree = self._problem.formulation.relabel(tree, self._problem.instance)
+        problem = self._problem
+        tree = tree_of_splits(problem.data, problem.topology, w, b)
+        if isinstance(problem.structure, HyperplaneCharges):
+            tree = problem.formulation.relabel(tree, problem.instance)
+        else:
+            labels = np.tile([0, 1], problem.topology.n_leaves // 2).astype(np.int64)
+            tree = replace(tree, leaf_value=labels)
         self.take(tree)
 
     def take(self, tree: Tree) -> None:

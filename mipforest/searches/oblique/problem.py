@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from math import comb
 
@@ -11,7 +12,7 @@ from scipy.optimize import linprog
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves
-from mipforest.searches.oblique.kernels import Items, Part, Points
+from mipforest.searches.oblique.kernels import BY_SUMS, Items, Part, Points
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.trees.sides import RESIDUE
 
@@ -23,6 +24,9 @@ MOST_SUPPORTS = 3000
 
 #: Most supports of one number of features that are listed, to choose the cheapest from.
 MOST_LISTED = 100_000
+
+#: Share of the weight of all samples that sums of weights may be off by: some thousand rounding errors.
+NEGLIGIBLE = 1e-12
 
 #: What HiGHS may miss a row of a separation by; added to the tolerance, so that no split is lost by it.
 LP_TOLERANCE = 1e-9
@@ -41,7 +45,8 @@ class ObliqueProblem:
     size
         (G,) samples of each group.
     charges
-        (G, K) what each group pays for each label.
+        (G, K) what each group pays for each label; of squared loss, sums over its samples: of weights, of weighted
+        targets, and of weighted squared targets (K = 3).
     prices
         (depth, p) what a feature costs at a level, infinite where it is not allowed.
     gap
@@ -51,6 +56,11 @@ class ObliqueProblem:
     given_labels
         Whether the left child of a node of the last level predicts label 0 and the right one label 1; else leaves
         predict what is cheapest.
+    squared
+        Whether a leaf pays the squared deviations from the mean of its targets.
+    values
+        Whether labels are values of a target. Leaves are then charged by the sums over their groups, as with squared
+        loss, and last splits have no pairs of labels, which would be too many.
     N_min
         Least number of samples in a leaf that holds any.
     upper_intercepts
@@ -69,6 +79,8 @@ class ObliqueProblem:
     gap: float
     l1: bool
     given_labels: bool
+    squared: bool = False
+    values: bool = False
     N_min: int = 1
     upper_intercepts: float = -1.0
     least_price: float = 0.0
@@ -98,7 +110,7 @@ class ObliqueProblem:
             )
         rows, group = np.unique(X, axis=0, return_inverse=True)
         group = group.ravel()
-        charged = structure.prediction_costs
+        charged = _charged(structure)
         charges = np.zeros((len(rows), charged.shape[1]))
         np.add.at(charges, group, charged)
         return cls(
@@ -110,6 +122,8 @@ class ObliqueProblem:
             gap=structure.margin,
             l1=True,
             given_labels=False,
+            squared=structure.loss == "squared",
+            values=structure.loss == "absolute",
             N_min=structure.N_min,
             max_features=structure.max_features,
         )
@@ -124,6 +138,40 @@ class ObliqueProblem:
         """Number of groups."""
         return len(self.size)
 
+    @cached_property
+    def least(self) -> FloatArray:
+        """(G,) what each group pays at least."""
+        least: FloatArray = self.charges.min(axis=1)
+        if self.squared:
+            weight, first, second = self.charges.T
+            least = np.maximum(second - first**2 / weight, 0.0)
+        return least
+
+    @cached_property
+    def most(self) -> FloatArray:
+        """(G,) what each group may pay: what makes its side worth a decision."""
+        most: FloatArray = self.charges[:, 2] if self.squared else self.charges.max(axis=1)
+        return most
+
+    @property
+    def scale(self) -> float:
+        """Size of the sums of charges, of which their rounding errors are a small share."""
+        return float(self.charges[:, 0].sum() if self.squared else self.charges.sum())
+
+    @property
+    def negligible(self) -> float:
+        """Weight of the samples of a leaf, of squared loss, from which down it is a rounding error of their sums."""
+        return NEGLIGIBLE * self.scale
+
+    def of_leaf(self, groups: IntArray) -> tuple[float, int]:
+        """Return what some groups (m,) pay in one leaf, and the cheapest label; 0 where leaves predict a mean."""
+        charged = self.charges[groups].sum(axis=0)
+        if not self.squared:
+            label = int(charged.argmin())
+            return float(charged[label]), label
+        weight, first, second = charged
+        return (max(float(second - first**2 / weight), 0.0) if weight > self.negligible else 0.0), 0
+
     def midway(self, features: IntArray, weights: FloatArray, intercept: float) -> tuple[FloatArray, float]:
         """Return weights (p,) and the intercept that moves the threshold of a tree, 0, to the middle of the gap."""
         w = np.zeros(self.X.shape[1])
@@ -132,9 +180,7 @@ class ObliqueProblem:
 
     def part(self, groups: IntArray, charges: FloatArray) -> Part:
         """Return some groups (m,) with their charges (G, K) for compiled loops."""
-        count = self.first[groups + 1] - self.first[groups]
-        first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-        own = np.arange(first[-1]) - np.repeat(first[:-1], count) + np.repeat(self.first[groups], count)
+        own, first = self.points_of(groups)
         return Part(
             np.ascontiguousarray(self.X[own].T),
             first,
@@ -142,11 +188,45 @@ class ObliqueProblem:
             np.ascontiguousarray(charges[groups].T),
             np.empty(len(own)),
             np.empty(len(own)),
+            np.empty((charges.shape[1], 4)),
         )
+
+    def points_of(self, groups: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the points of some groups (m,), one group after the other, and where each begins (m + 1,)."""
+        count = self.first[groups + 1] - self.first[groups]
+        first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+        own = np.arange(first[-1]) - np.repeat(first[:-1], count) + np.repeat(self.first[groups], count)
+        return own, first
 
     def points(self) -> Points:
         """Return what compiled loops read."""
-        return Points(self.X, self.first, self.size, self.gap, self.l1, FEASIBILITY_TOLERANCE)
+        return Points(
+            self.X,
+            self.first,
+            self.size,
+            self.gap,
+            self.l1,
+            FEASIBILITY_TOLERANCE,
+            self.squared,
+            self.negligible,
+        )
+
+
+def _charged(structure: HyperplaneCharges) -> FloatArray:
+    """Return what samples are charged (n, K), or what their squared loss is the sum of.
+
+    The median of a leaf is a target of its samples, so that of absolute loss the labels are all targets.
+    """
+    if structure.loss == "classes":
+        return structure.prediction_costs
+    y = np.asarray(structure.y, dtype=np.float64)
+    weight = np.ones(len(y)) if structure.weight is None else np.asarray(structure.weight, dtype=np.float64)
+    if structure.loss == "absolute":
+        charged: FloatArray = weight[:, None] * np.abs(y[:, None] - np.unique(y))
+        return charged
+    # Sums of squares lose no digits where targets are small: they are counted from their mean.
+    away = y - np.average(y, weights=weight)
+    return np.column_stack([weight, weight * away, weight * away**2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,12 +258,16 @@ class Level:
         size. Scaling up keeps the gap.
         """
         last = level == problem.depth - 1
-        both_ways = last or sides_differ
+        # Leaves that predict what is best for them can change sides.
+        by_sums = problem.squared or problem.values
+        both_ways = (last and not by_sums) or sides_differ
         supports, rest = cheap_supports(problem.prices[level], limit, problem.max_features)
         pairs = [(0, 1)]
         if last:
             K = problem.charges.shape[1]
             pairs = [(0, 1)] if problem.given_labels else list(combinations(range(K), 2))
+            if by_sums:
+                pairs = [(BY_SUMS, BY_SUMS)]
         n_dims = max((len(support) for support, _ in supports), default=1)
         features = np.full((len(supports) * len(pairs), n_dims), -1, dtype=np.int64)
         count, price = np.zeros(len(features), np.int64), np.zeros(len(features))
@@ -297,7 +381,9 @@ def separating(
     right: IntArray,
     least_intercept: float,
 ) -> tuple[FloatArray, float] | None:
-    """Return the hyperplane that parts two sets of groups with the widest room to its gap, by a linear programme.
+    """Return the hyperplane that parts two sets of groups with the widest room to its gap.
+
+    A linear programme finds it, or, for weights of absolute sum 1 on one or two features, :func:`widest_line`.
 
     Parameters
     ----------
@@ -316,9 +402,14 @@ def separating(
         (p,) weights and the intercept; ``None`` where every hyperplane misses some row by more than the tolerance.
     """
     k = len(features)
-    rows = [np.arange(problem.first[g], problem.first[g + 1]) for g in (*left, *right)]
-    X = problem.X[np.concatenate(rows)][:, features] if rows else np.zeros((0, k))
-    n_left = sum(len(own) for own in rows[: len(left)])
+    low, high = (problem.X[problem.points_of(side)[0]][:, features] for side in (left, right))
+    if problem.l1 and k <= 2 and len(low) and len(high):
+        weights, reach, floor = widest_line(low, high)
+        room = (floor - reach - problem.gap) / 2
+        if room < -FEASIBILITY_TOLERANCE - 10 * LP_TOLERANCE:
+            return None
+        return problem.midway(features, weights, room - floor)
+    X, n_left = np.vstack([low, high]), len(low)
     right_side = np.arange(len(X)) >= n_left
     sign = np.where(right_side, -1.0, 1.0)
     limit = np.where(right_side, 0.0, -problem.gap)
@@ -348,3 +439,58 @@ def separating(
         return None
     weights = found.x[:k] - found.x[k : 2 * k] if problem.l1 else found.x[:k]
     return problem.midway(features, np.where(np.abs(weights) > RESIDUE, weights, 0.0), float(found.x[-2]))
+
+
+def widest_line(left: FloatArray, right: FloatArray) -> tuple[FloatArray, float, float]:
+    """Return the weights of absolute sum 1 on one or two features that part two sets of points the widest.
+
+    The weights are the four edges of a square. Along an edge the least score of the right side, less the greatest of
+    the left one, is concave and piecewise linear: tangents from both ends meet above its maximum, until one touches it
+    there.
+
+    Parameters
+    ----------
+    left, right
+        (m, k) and (r, k) points of both sides, k of 1 or 2, m and r at least 1.
+
+    Returns
+    -------
+    weights, reach, floor
+        The weights (k,), the greatest score of the left side, and the least score of the right one.
+    """
+    k = left.shape[1]
+    corners = [np.array(corner)[:k] for corner in ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))]
+    if k == 1:  # an edge is a corner
+        edges = [(corner, corner) for corner in corners[::2]]
+    else:
+        edges = [(corners[i], corners[(i + 1) % 4]) for i in range(4)]
+    best: tuple[float, FloatArray, float, float] | None = None
+    for begin, end in edges:
+        at_left, at_right = left @ begin, right @ begin
+        along_left, along_right = left @ (end - begin), right @ (end - begin)
+
+        def tangent(t: float) -> tuple[float, float]:
+            """Value and slope at a share of the edge; remember the best one."""
+            nonlocal best
+            scores_left, scores_right = at_left + t * along_left, at_right + t * along_right  # noqa: B023
+            i, j = int(scores_left.argmax()), int(scores_right.argmin())
+            value = float(scores_right[j] - scores_left[i])
+            if best is None or value > best[0]:
+                weights = begin + t * (end - begin)  # noqa: B023
+                best = value, weights, float(scores_left[i]), float(scores_right[j])
+            return value, float(along_right[j] - along_left[i])  # noqa: B023
+
+        low, high = 0.0, 1.0
+        (value_low, slope_low), (value_high, slope_high) = tangent(low), tangent(high)
+        while slope_low > 0 > slope_high:
+            t = (value_high - value_low + slope_low * low - slope_high * high) / (slope_low - slope_high)
+            assert best is not None
+            if not low < t < high or value_low + slope_low * (t - low) <= best[0]:
+                break
+            value, slope = tangent(t)
+            if slope > 0:
+                low, value_low, slope_low = t, value, slope
+            else:
+                high, value_high, slope_high = t, value, slope
+    assert best is not None
+    return best[1:]

@@ -4,23 +4,29 @@ r"""Branch and bound over boxes of hyperplanes, level by level.
 reach it. A hyperplane of level :math:`\ell` on a support F parts S into L and R, and is worth
 :math:`\pi_\ell(F) + V_{\ell+1}(L) + V_{\ell+1}(R)`.
 
-**Bounds.** Charges and prices are at least 0, so that V only grows with S. Let a box hold hyperplanes on F, let L and R
-be the groups that each of them sends left and right, and U the others. Each hyperplane of the box is worth at least
+**Bounds.** A leaf pays for a set of groups a sum of charges of one label, or deviations from one constant. So with one
+more group g it pays at least as much more as a leaf of g alone, :math:`c_g`. As prices are at least 0,
+:math:`V_\ell(S \cup U) \ge V_\ell(S) + \sum_{g \in U} c_g`. Let a box hold hyperplanes on F, let L and R be the groups
+that each of them sends left and right, and U the others. Each hyperplane of the box is worth at least
 
-.. math::  \pi_\ell(F) + V_{\ell+1}(L) + V_{\ell+1}(R) + \sum_{g \in U} \min_k c_{gk}.
+.. math::  \pi_\ell(F) + V_{\ell+1}(L) + V_{\ell+1}(R) + \sum_{g \in U} c_g .
 
-Boxes are bisected, the least bound first. At the last level V is a sum of charges, and boxes are bisected by compiled
+Boxes are bisected, the least bound first. At the last level, boxes are bisected by compiled
 loops (:mod:`~mipforest.searches.oblique.kernels`). A least leaf size is left out of bounds, and counted where all
 groups are decided.
 
 **Why it ends.** The gap is positive. Once the scores of each group over a box span less than the gap, a group may go
 one way, or none. Above the last level, the sides of the last few open groups are chosen one by one. A box without open
-groups stands for one dichotomy: a linear programme says whether the box's support realises it, and the trees below are
-then searched with both sides as they are.
+groups stands for one dichotomy: a linear programme, or on two features a search along four edges, says whether its
+support realises it, and the trees below are then searched with both sides as they are.
 
 **Covers.** L and R of half a box contain those of the box, and what the trees below may cost at most only falls. So a
 box of the next level whose bound reached that amount never has to be looked at again: the halves inherit the open boxes
 of both sides, which are bounded anew for the larger sets.
+
+**Threads.** The open boxes of the root are independent of each other, up to the value of the best tree: each thread
+takes one, and the compiled loops below run at the same time. The bound is the least of the boxes in the heap and of
+those that threads have.
 
 **Supports.** A support is searched if its price alone does not exceed what the best tree leaves for it. The cheapest of
 those that are not searched, as they have too many features or are too many, bounds all the others.
@@ -30,8 +36,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
+from threading import Lock, get_ident, local
 from typing import Any
 
 import numpy as np
@@ -69,6 +78,9 @@ LINES_AT_ONCE, PASSES_FOR_A_BOUND = 1_000, 150_000
 
 #: Open groups of a box whose sides are chosen one by one, instead of bisecting the box on.
 FEW_OPEN = 4
+
+#: Seconds after which the search looks at the clock while its threads work.
+LOOK_EVERY = 0.1
 
 #: Most open boxes of a side that a box keeps; of more it keeps those that it was given.
 MOST_KEPT = 1_000
@@ -156,12 +168,15 @@ class Found:
         Whether the tree has that value, and its splits keep the gap.
     cover
         What is open.
+    value
+        What the tree costs these groups at least.
     """
 
     bound: float
     tree: Split | int | None = None
     proven: bool = False
     cover: Any = None
+    value: float = -np.inf
 
 
 class ObliqueSearch:
@@ -177,6 +192,8 @@ class ObliqueSearch:
         Called with a tree; returns the value of the best tree known after it.
     tell
         Called with lower bound and steps from time to time; returns whether to stop.
+    threads
+        Threads that examine boxes of the root, of trees of two levels and more. With one, runs are the same.
 
     Attributes
     ----------
@@ -193,19 +210,19 @@ class ObliqueSearch:
         *,
         adopt: Callable[[Split | int | None], float],
         tell: Callable[[float, int], bool],
+        threads: int = 1,
     ) -> None:
         self.problem, self.upper, self.steps = problem, upper, 0
-        self._adopt, self._tell = adopt, tell
+        self._adopt, self._tell, self._threads = adopt, tell, threads if problem.depth > 1 else 1
+        self._lock, self._caller, self._stopped = Lock(), get_ident(), False
+        self._pool: ThreadPoolExecutor | None = None
         self._points = problem.points()
-        self._least, self._most = problem.charges.min(axis=1), problem.charges.max(axis=1)
-        self._rounding = ROUNDING * float(problem.charges.sum())
+        self._least, self._most = problem.least, problem.most
+        self._rounding = ROUNDING * problem.scale
         limit = upper - float(self._least.sum())
-        self._directions = Directions.of(problem, limit)
-        last = (
-            Level.of(problem, problem.depth - 1, limit)
-            if self._directions is None
-            else self._directions.level
-        )
+        self._lines = Directions.of(problem, limit)
+        self._own = local()
+        last = Level.of(problem, problem.depth - 1, limit) if self._lines is None else self._lines.level
         self.levels = [*(Level.of(problem, level, limit) for level in range(problem.depth - 1)), last]
         self._planes: dict[tuple[int, int, bytes], tuple[FloatArray, float, bool] | None] = {}
         self._values: dict[tuple[int, int, bytes], float] = {}
@@ -221,22 +238,47 @@ class ObliqueSearch:
     def run(self) -> bool:
         """Search; return whether the search has ended by itself."""
         groups = np.arange(self.problem.n_groups)
-        try:
-            found = self._solve(0, groups, None, np.inf, exact=True, untouched=True, top=True)
-        except Stopped:
-            return False
+        self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
+        with self._pool or nullcontext():
+            try:
+                found = self._solve(0, groups, None, np.inf, exact=True, untouched=True, top=True)
+            except Stopped:
+                return False
+            finally:
+                self._stopped = True
         if found.proven:
-            self.upper = self._adopt(found.tree)
+            self._offer(found.tree)
         ended = found.bound >= self.upper - 2 * self._rounding
         self._open = self.upper if ended else max(self._open, found.bound)
         return True
 
     def _look(self, bound: float | None = None) -> None:
-        """Tell the caller how far the search is, and end it if it is to stop."""
+        """Tell the caller how far the search is, on its own thread, and end the search if it is to stop."""
         if bound is not None:
             self._open = max(self._open, bound)
-        if self._tell(self.bound, self.steps):
+        if self._stopped or (get_ident() == self._caller and self._tell(self.bound, self.steps)):
             raise Stopped
+
+    def _offer(self, tree: Split | int | None) -> bool:
+        """Have a tree adopted; return whether it is the best one known."""
+        with self._lock:
+            before = self.upper
+            self.upper = min(before, self._adopt(tree))
+            return self.upper < before
+
+    def _count(self, steps: int) -> None:
+        with self._lock:
+            self.steps += steps
+
+    @property
+    def _directions(self) -> Directions | None:
+        """The directions of the last level, with memory that no other thread has."""
+        if self._lines is None or get_ident() == self._caller:
+            return self._lines
+        if not hasattr(self._own, "directions"):
+            self._own.directions = self._lines.with_own_memory()
+        own: Directions = self._own.directions
+        return own
 
     # ------------------------------------------------------------------ any level
 
@@ -275,7 +317,7 @@ class ObliqueSearch:
         without = self._without_split(level, groups, cover, keep, exact=False, untouched=untouched)
         settled = not exact
         if top and without.tree is not None:
-            self.upper = min(self.upper, self._adopt(without.tree))
+            self._offer(without.tree)
         if cover is None:
             prices = own.items.price
             boxes = [
@@ -289,54 +331,66 @@ class ObliqueSearch:
         rest = own.rest + float(self._least[groups].sum())
         best: tuple[float, Split] | None = None
         nodes = 0
+        working: dict[Future[_Outcome], Box] = {}
+        pool = self._pool if top else None
+
+        def work(box: Box, keep: float, *, fresh: bool) -> _Outcome:
+            if not fresh:
+                return [self._examined(level, groups, box, keep, exact=exact)], None
+            if box.n_open == 0:
+                return [], self._decided(level, box, keep)
+            self._count(1)
+            return [
+                self._examined(level, groups, half, keep, exact=exact, top=top) for half in _parts(box)
+            ], None
+
         while True:
             now = min(keep, self.upper - self._rounding) if top else keep
             target = min(now, without.bound, rest, np.inf if best is None else best[0])
+            least = min(heap[0][0] if heap else np.inf, *(box.bound for box in working.values()), np.inf)
             if top:
-                self._look(min(target, heap[0][0] if heap else np.inf))
-            least = heap[0][0] if heap else np.inf
+                self._look(min(target, least))
             if not settled and without.bound <= min(target, least) and without.bound < now:
                 settled = True
                 without = self._without_split(level, groups, cover, now, exact=True, untouched=untouched)
                 if top and without.proven:
-                    self.upper = min(self.upper, self._adopt(without.tree))
+                    self._offer(without.tree)
                 continue
-            if not heap or heap[0][0] >= target:
+            nothing = not heap or heap[0][0] >= target
+            if nothing and not working:
                 break
-            if not exact and nodes >= NODES_FOR_A_BOUND:
-                break
-            entry = heapq.heappop(heap)
-            box, fresh = entry[3], entry[4]
-            if not fresh:
-                examined = self._examined(level, groups, box, now, exact=exact)
-                if examined is not None:
-                    heapq.heappush(heap, self._entry(examined))
-                continue
-            if box.n_open == 0:
-                if not exact:
+            if working and (nothing or len(working) > self._threads):
+                finished = wait(working, LOOK_EVERY, FIRST_COMPLETED).done
+                outcomes = [future.result() for future in finished if working.pop(future)]
+            else:
+                if not exact and nodes >= NODES_FOR_A_BOUND:
+                    break
+                entry = heapq.heappop(heap)
+                box, fresh = entry[3], entry[4]
+                if fresh and box.n_open == 0 and not exact:
                     heapq.heappush(heap, entry)
                     break
-                value, tree = self._decided(level, box, now)
-                if value >= now:
+                nodes += int(fresh and box.n_open != 0)
+                if pool is not None:
+                    working[pool.submit(work, box, now, fresh=fresh)] = box
                     continue
+                outcomes = [work(box, now, fresh=fresh)]
+            for examined, decided in outcomes:
+                for child in examined:
+                    if child is not None:
+                        heapq.heappush(heap, self._entry(child))
+                if decided is None or decided[0] >= now:
+                    continue
+                value, tree = decided
                 if top and tree is not None:
-                    before = self.upper
-                    self.upper = min(self.upper, self._adopt(tree))
                     # A tree that the formulation refuses, by its tolerances, may not be bounded away.
-                    if self.upper >= before:
+                    if not self._offer(tree) and value < self.upper - self._rounding:
                         self._undecided = min(self._undecided, value)
                 elif tree is None:
                     self._undecided = min(self._undecided, value) if top else self._undecided
                     rest = min(rest, value)
                 elif best is None or value < best[0]:
                     best = (value, tree)
-                continue
-            nodes += 1
-            self.steps += 1
-            for child in _parts(box):
-                examined = self._examined(level, groups, child, now, exact=exact, top=top)
-                if examined is not None:
-                    heapq.heappush(heap, self._entry(examined))
         least = min(target, heap[0][0] if heap else np.inf)
         kept = cover
         if not exact and len(heap) <= MOST_KEPT:
@@ -361,10 +415,9 @@ class ObliqueSearch:
         problem = self.problem
         if exact and 0 < problem.size[groups].sum() < problem.N_min:
             return Found(np.inf)
-        charged = problem.charges[groups].sum(axis=0)
-        label = int(charged.argmin())
+        cost, label = problem.of_leaf(groups)
         tree = label if problem.given_labels else None
-        return Found(float(charged[label]) + (problem.least_price if untouched else 0.0), tree, True)
+        return Found(cost + (problem.least_price if untouched else 0.0), tree, True)
 
     def _width(self, box: Box) -> float:
         return float(box.half.max())
@@ -399,6 +452,7 @@ class ObliqueSearch:
         loose = float(self._least[undecided].sum())
         bounds, covers = [box.left_bound, box.right_bound], [box.left_cover, box.right_cover]
         trees: list[Any] = [None, None]
+        values = bounds.copy()  # what the tree of the middle costs at least
         parts, before = (left, right), (box.left, box.right)
         # The side that has grown most comes first: its bound may do without that of the other.
         grown = [
@@ -413,13 +467,13 @@ class ObliqueSearch:
             allowed = keep - price - loose - bounds[1 - side]
             found = self._solve(level + 1, parts[side], covers[side], allowed, exact=False)
             bounds[side], covers[side] = max(bounds[side], found.bound), found.cover
-            trees[side] = found.tree
+            trees[side], values[side] = found.tree, max(bounds[side], found.value)
         bound = max(box.bound, price + bounds[0] + bounds[1] + loose)
         if bound >= keep:
             return None
-        if top and any(isinstance(tree, Split) for tree in trees):
+        if top and any(isinstance(tree, Split) for tree in trees) and sum(values, price + loose) < keep:
             w, b = self.problem.midway(features[:k], box.centre[:k], float(box.centre[k]))
-            self.upper = min(self.upper, self._adopt(Split(level, w, b, *trees)))
+            self._offer(Split(level, w, b, *trees))
         return replace(
             box,
             bound=bound,
@@ -510,7 +564,7 @@ class ObliqueSearch:
             else:
                 reason, done = refine_lines(directions.lines, own.items, store, part, groups, number, *bounds)
             taken += done
-            self.steps += done
+            self._count(done)
             self._look()
             if reason == FULL:
                 store = _larger(store)
@@ -532,8 +586,9 @@ class ObliqueSearch:
                 break
         n_open = int(store.n[1])
         least = float(store.bound[store.heap[0]]) if n_open else np.inf
+        value = -np.inf
         if tree is None and np.isfinite(store.best[0]):
-            tree = self._centre(own, store)
+            tree, value = self._centre(own, store), float(store.best[0])
         kept = cover
         if not exact and n_open <= MOST_KEPT:
             boxes = store.heap[:n_open]
@@ -541,10 +596,10 @@ class ObliqueSearch:
         if least >= target:
             if leaf.bound <= min(keep, rest):
                 return Found(leaf.bound, leaf.tree, True, kept)
-            return Found(target, tree, False, kept)
+            return Found(target, tree, False, kept, value)
         if reason == FOUND:
             least = max(least, float(store.best[0]))
-        return Found(least, tree, proven, kept)
+        return Found(least, tree, proven, kept, value)
 
     def _centre(self, own: Level, store: Store) -> Split:
         """Return the best centre of a store as a split."""
@@ -572,6 +627,10 @@ class ObliqueSearch:
             goes_left = self._directions.left_of(one, groups)
         plane = self._plane(last, one, groups[goes_left], groups[~goes_left], reversible=False)
         return None if plane is None else Split(last, *plane[:2], *self._labels(own, one))
+
+
+#: What a box became: its examined parts, or value and tree of the one dichotomy it stands for.
+_Outcome = tuple[list[Box | None], tuple[float, Split | None] | None]
 
 
 def _dichotomy(left: IntArray, right: IntArray) -> bytes:

@@ -29,8 +29,29 @@ def is_parted(problem, F, left, right, least=-1.0):
     return linprog(np.zeros(len(bounds)), A_ub=rows, b_ub=limits, bounds=bounds).status == 0
 
 
-def optimum(problem, least_intercept=-1.0):
-    """Return the least value of a tree of an :class:`~mipforest.searches.oblique.problem.ObliqueProblem`."""
+def loss_of_groups(structure, X):
+    """Return what the groups of a problem pay in a leaf of the best constant, by the targets of their samples."""
+    group = np.unique(X, axis=0, return_inverse=True)[1].ravel()
+    y = np.asarray(structure.y, dtype=float)
+    weight = np.ones(len(y)) if structure.weight is None else structure.weight
+
+    def loss(groups):
+        rows = np.isin(group, list(groups))
+        if not rows.any():
+            return 0.0
+        here, own = y[rows], weight[rows]
+        if structure.loss == "squared":
+            return float((own * (here - np.average(here, weights=own)) ** 2).sum())
+        return min(float((own * np.abs(here - value)).sum()) for value in here)
+
+    return loss
+
+
+def optimum(problem, least_intercept=-1.0, loss=None):
+    """Return the least value of a tree of an :class:`~mipforest.searches.oblique.problem.ObliqueProblem`.
+
+    Leaves are charged the sum of a label, or by a function of their groups.
+    """
     p = problem.X.shape[1]
     most = problem.max_features or p
     supports = [F for k in range(1, most + 1) for F in combinations(range(p), k)]
@@ -59,6 +80,8 @@ def optimum(problem, least_intercept=-1.0):
         size = int(problem.size[list(groups)].sum())
         if 0 < size < problem.N_min:
             return np.inf
+        if loss is not None:
+            return loss(groups)
         return (
             charged(groups, label)
             if label is not None
@@ -92,7 +115,7 @@ def optimum(problem, least_intercept=-1.0):
     return best(tuple(range(problem.n_groups)), 0, True)
 
 
-def value_of(problem, tree):
+def value_of(problem, tree, loss=None):
     """Return the value of a tree that a search has found, infinite where a split keeps no gap."""
 
     def below(part, groups, level, split):
@@ -117,6 +140,8 @@ def value_of(problem, tree):
         size = int(problem.size[groups].sum())
         if 0 < size < problem.N_min:
             return np.inf
+        if loss is not None:
+            return loss(groups)
         charges = problem.charges[groups].sum(axis=0)
         value = charges.min() if part is None else charges[part]
         return float(value) + (0.0 if split else problem.least_price)
