@@ -1,7 +1,8 @@
 """MIRET, OCT-H, and OCT-H with two features per split: groups, supports, and what ``oblique-search`` proves in a limit.
 
     python benchmarks/oblique.py [FOLDER] --results oblique.jsonl [--only miret-2 oct-h ...] [--limit 600]
-                                 [--lines-limit 300] [--highs-limit 60] [--threads 2] [--output docs/benchmarks/oblique.md]
+                                 [--lines-limit 300] [--highs-limit 60] [--threads 2]
+                                 [--output docs/benchmarks/oblique.md]
 
 FOLDER (by default ../shared/data) holds the data sets. Cells are those of the suites ``miret-tables-5-7`` and
 ``margot-tables-5-6`` in ``campaigns/``, with their hyperparameters and the papers' figures. With two features per
