@@ -28,8 +28,8 @@ FITTED, PENALTIES = 0.3, (-1.0, 4.0)
 #: Visits without a better tree, for each node, before a node is changed at random.
 PATIENCE = 6
 
-#: Visits for each group of samples.
-VISITS = 10
+#: Visits without a better tree, for each group of samples, after which the exact search begins.
+VISITS = 3
 
 
 @dataclass(eq=False)
@@ -72,7 +72,7 @@ class Descent:
         expired: Callable[[], bool],
         visits: int | None,
     ) -> None:
-        """Improve a tree until the time is over or enough nodes have been visited.
+        """Improve a tree until the time is over or enough nodes have been visited without a better tree.
 
         Parameters
         ----------
@@ -83,17 +83,17 @@ class Descent:
         expired
             Whether to stop.
         visits
-            Most nodes to visit; ``None`` for no limit.
+            Most nodes to visit without a better tree; ``None`` for no limit.
         """
         best, best_value = tree.copy(), self.value(tree)
         here, value, failed = best.copy(), best_value, 0
-        n_nodes = len(tree.b)
-        for _ in count() if visits is None else range(visits):
-            if expired():
+        n_nodes, last = len(tree.b), 0
+        for visit in count():
+            if expired() or (visits is not None and visit - last >= visits):
                 return
             if failed > PATIENCE * n_nodes:
                 if value < best_value - self._rounding:
-                    best, best_value = here.copy(), value
+                    best, best_value, last = here.copy(), value, visit
                     adopt(best)
                 here, failed = best.copy(), 0
                 self._kick(here)
@@ -104,7 +104,7 @@ class Descent:
             if changed is not None and found < value - self._rounding:
                 here, value, failed = changed, found, 0
                 if value < best_value - self._rounding:
-                    best, best_value = here.copy(), value
+                    best, best_value, last = here.copy(), value, visit
                     adopt(best)
             else:
                 failed += 1

@@ -102,7 +102,15 @@ class ObliqueSearch(TreeSearch):
             stopped = stopped or events.tell(min(event.objective, trees.value), -np.inf, 0)
             return stopped
 
-        if not stopped and isinstance(structure, HyperplaneCharges) and own.n_groups > FEW_GROUPS:
+        # One split on two features is proven sooner than a local search ends.
+        few = isinstance(structure, HyperplaneCharges) and 0 < structure.max_features <= 2
+        improves = not (few and problem.topology.depth == 1)
+        if (
+            not stopped
+            and improves
+            and isinstance(structure, HyperplaneCharges)
+            and own.n_groups > FEW_GROUPS
+        ):
             found = by_local_search(
                 problem,
                 settings,
@@ -130,7 +138,7 @@ class ObliqueSearch(TreeSearch):
             return (trees.value - offset) * unit
 
         descent: Any = None
-        descends = isinstance(structure, LabelledLeaves) or structure.loss == "classes"
+        descends = improves and (isinstance(structure, LabelledLeaves) or structure.loss == "classes")
         if not stopped and descends:
             now = monotonic()
             end = now + min(DESCENT_SECONDS, DESCENT_SHARE * (deadline - now))
