@@ -376,6 +376,38 @@ def limit_label(
     problem.model.add(problem.free_name(f"at_most_{label}"), row)
 
 
+def forbid_label(problem: Problem | Part, label: str, samples: Sequence[int] | BoolArray) -> None:
+    """Keep a class or a decision from some of the training samples, whatever it would be worth.
+
+    Parameters
+    ----------
+    problem
+        A built problem whose leaves have labels.
+    label
+        Name of the class, the treatment or the decision.
+    samples
+        Numbers of the samples, or an (n,) mask of them.
+
+    Raises
+    ------
+    DataError
+        If the label is unknown, or a sample.
+    NotExpressed
+        If the model does not say which label a sample gets.
+    """
+    data, k = problem.data, _class(problem, label)
+    asked = np.asarray(samples)
+    if asked.dtype == bool and asked.shape != (data.n,):
+        raise DataError(f"the mask of samples has shape {asked.shape}, and there are {data.n} training samples")
+    numbers = np.flatnonzero(asked) if asked.dtype == bool else asked.astype(np.int64).ravel()
+    wrong = numbers[(numbers < 0) | (numbers >= data.n)]
+    if len(wrong):
+        raise DataError(f"there is no sample {wrong[0]}: {data.name} has {data.n} training samples, from 0")
+    if len(numbers):
+        predicted = _expressions(problem).predicted(k)
+        problem.model.add(problem.free_name(f"never_{label}"), predicted[numbers].sum() <= 0)
+
+
 def _equal_shares(
     problem: Problem | Part, name: str, group: Any, among: BoolArray, tolerance: float, k: int
 ) -> None:

@@ -105,11 +105,11 @@ class Closing:
         n_below = np.rint(below[:, -1])
         fresh = (n_below >= N_min) & (n_here - n_below >= N_min) & (np.rint(steps[:, -1]) > 0)
         k = np.flatnonzero(fresh)
-        left = below[k, :-1].reshape(len(k), -1, K)
+        left = below[k, :-1].reshape(len(k), len(whole), K)
         right = whole - left
         a, b = (pair.ravel() for pair in np.nonzero(~np.eye(K, dtype=bool)))
         both = left[:, :, a] + right[:, :, b]
-        values = np.concatenate([whole, np.moveaxis(both, 1, 0).reshape(len(whole), -1)], axis=1)
+        values = np.concatenate([whole, np.moveaxis(both, 1, 0).reshape(len(whole), len(k) * len(a))], axis=1)
         cost = values[0] + trees.alpha * (np.arange(values.shape[1]) >= K)
         use = values[1 : 1 + self.n_rows]
         threshold = np.concatenate([np.full(K, -1), np.repeat(k, len(a))])
