@@ -13,10 +13,11 @@ from mipforest.data import DataError, Dataset
 from mipforest.errors import some_of
 from mipforest.model import LinearExpr, Model, VarArray
 from mipforest.model.blocks import ConstraintBlock
-from mipforest.problem.expressions import Expression, LabelSums, NotExpressed
+from mipforest.problem.expressions import Expression, NotExpressed
 from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import CostMatrix, ParameterError
+from mipforest.problem.structure import LabelSums
 from mipforest.trees import Tree
 
 
@@ -188,7 +189,9 @@ class ClassTreeExpressions(RoutingExpressions):
         columns, n = {block.name: block for block in changes.form.columns}, changes.form.n_columns
         labels = {f"predicted_{k}": k for k in range(len(self.data.classes)) if f"predicted_{k}" in columns}
         products = {f"{name}_{row}" for name in labels for row in ("in_leaf", "labelled", "both")}
-        assigned = set() if "z" in built.blocks or "z" not in columns else set(ThresholdRouting.assignment_rows)
+        assigned = (
+            set() if "z" in built.blocks or "z" not in columns else set(ThresholdRouting.assignment_rows)
+        )
         mine = {*labels, *(() if "z" in built.blocks else ("z",))}
         bounded = np.isfinite(changes.lower) | np.isfinite(changes.upper)
         rows = [block for block in changes.added if block.name not in products | assigned]
@@ -198,11 +201,17 @@ class ClassTreeExpressions(RoutingExpressions):
             or not products | assigned <= set(m.constraints)
             or not {name for name in columns if name not in built.blocks} <= mine
             or any(bounded[columns[name].start : columns[name].stop].any() for name in built.blocks)
-            or any(block.lower.any() or np.isfinite(block.upper).any() for block in (m[name] for name in labels))
+            or any(
+                block.lower.any() or np.isfinite(block.upper).any() for block in (m[name] for name in labels)
+            )
             or any(block.binary is not None for block in rows)
         ):
             return None
-        names = tuple(block.name if block.size == 1 else f"{block.name}[{i}]" for block in rows for i in range(block.size))
+        names = tuple(
+            block.name if block.size == 1 else f"{block.name}[{i}]"
+            for block in rows
+            for i in range(block.size)
+        )
         use = np.zeros((len(names), len(group), len(self.data.classes)))
         read, sizes = np.zeros(n, dtype=bool), np.bincount(group)
         A = sparse.vstack([sparse.csr_array((0, n)), *(_over(block, n) for block in rows)], format="csr")

@@ -400,7 +400,9 @@ def min_f1(problem: Problem | Part, least: float, *, positive: str | None = None
     data, least = problem.data, _rate(least)
     weight = data.weights / data.weights.sum()
     true = data.y == k
-    row = (weight * (2.0 * true - least)) @ _expressions(problem).predicted(k) >= least * float(weight[true].sum())
+    row = (weight * (2.0 * true - least)) @ _expressions(problem).predicted(k) >= least * float(
+        weight[true].sum()
+    )
     problem.model.add(problem.free_name(f"min_f1_{data.classes[k]}"), row)
 
 
@@ -479,7 +481,9 @@ def forbid_label(problem: Problem | Part, label: str, samples: Sequence[int] | B
     data, k = problem.data, _class(problem, label)
     asked = np.asarray(samples)
     if asked.dtype == bool and asked.shape != (data.n,):
-        raise DataError(f"the mask of samples has shape {asked.shape}, and there are {data.n} training samples")
+        raise DataError(
+            f"the mask of samples has shape {asked.shape}, and there are {data.n} training samples"
+        )
     numbers = np.flatnonzero(asked) if asked.dtype == bool else asked.astype(np.int64).ravel()
     wrong = numbers[(numbers < 0) | (numbers >= data.n)]
     if len(wrong):

@@ -74,7 +74,7 @@ class BestF1:
 
 
 def f1_score(data: Dataset, predicted: IntArray | FloatArray, k: int) -> float:
-    """Return the F1 of class number k for (n,) predicted class numbers, by the samples' weights; 0 where it has none."""
+    """Return the F1 of class number k for (n,) predicted class numbers, by the samples' weights."""
     true, chosen = data.y == k, np.asarray(predicted) == k
     both = float(data.weights[true].sum() + data.weights[chosen].sum())
     return 2.0 * float(data.weights[true & chosen].sum()) / both if both else 0.0

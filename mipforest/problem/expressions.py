@@ -9,8 +9,6 @@ from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.errors import MipforestError
 from mipforest.model import LinearExpr, Model, VarArray
-from mipforest.problem.model_changes import BuiltModel
-from mipforest.problem.model_changes import ModelChanges
 from mipforest.trees import Topology
 
 #: Variables, or an expression of them.
@@ -22,46 +20,6 @@ LEAST_WEIGHT = 1e-3
 
 class NotExpressed(MipforestError, ValueError):
     """The model has no expression for what a constraint is to read."""
-
-
-@dataclass(frozen=True, eq=False)
-class LabelSums:
-    """Rows that read nothing of a tree but the labels that samples get: limits of sums over leaves.
-
-    Attributes
-    ----------
-    names
-        (r,) name of each row.
-    use
-        (r, g, K) what each label for each group of equal samples adds to a row.
-    least, most
-        (r,) sides of the rows, infinite where there is none.
-    """
-
-    names: tuple[str, ...]
-    use: FloatArray
-    least: FloatArray
-    most: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class LabelSums:
-    """Rows that read nothing of a tree but the labels that samples get: limits of sums over its leaves.
-
-    Attributes
-    ----------
-    names
-        (r,) name of each row.
-    use
-        (r, n, K) what each label of each sample adds to a row.
-    least, most
-        (r,) sides of the rows, infinite where there is none.
-    """
-
-    names: tuple[str, ...]
-    use: FloatArray
-    least: FloatArray
-    most: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,21 +99,6 @@ class TreeExpressions:
     def predicted(self, k: int) -> Expression:  # noqa: ARG002
         """Return the (n,) expression that is 1 where a sample is predicted class number k, else 0."""
         raise self._missing("which class a sample is predicted")
-
-    def label_sums(self, changes: ModelChanges) -> LabelSums | None:  # noqa: ARG002
-        """Return what a user has added as limits on the labels of samples; ``None`` where it is anything else.
-
-        Only models that leave the label of every leaf free return any.
-        """
-        return None
-
-    def label_sums(self, built: BuiltModel) -> LabelSums | None:  # noqa: ARG002
-        """Return what was added to a model as limits on the labels of samples; ``None`` where something else was.
-
-        Models return it that leave every leaf free in its label: searches for the best labels under prices of them are
-        relaxations then (:mod:`mipforest.searches.lagrangian`).
-        """
-        return None
 
     def keep_monotone(self, j: int, *, increasing: bool) -> None:  # noqa: ARG002
         """Add rows: a larger value of feature j never turns a prediction from the second class to the first.

@@ -164,7 +164,8 @@ class TreeSearch(ABC):
     """A tree-search plug-in: one subclass each, found through the entry-point group ``mipforest.searches``.
 
     A search knows the structure of trees and sees no rows: it takes problems as they were built, and refuses those to
-    which a user has added constraints, unless its :meth:`objection` reads them. Its tree is encoded into the model and checked as a solver's point is.
+    which a user has added constraints, unless its :meth:`objection` reads them. Its tree is encoded into the model and
+    checked as a solver's point is.
     """
 
     #: Name on the command line, where that of a matrix solver stands.

@@ -5,6 +5,10 @@ Every tree within the limits that is better than the incumbent, of value U, has 
 subtree of one split whose own share of this sum leaves no room for the best one on the other side is in no such tree.
 The others are paired: with one limit by a binary search among those of the other side, with several by trying the
 pairs whose sum is below U.
+
+A threshold whose best sum is known bounds that of the feature's other thresholds, as for errors in
+:mod:`mipforest.searches.exact.covers`: a sample between both changes it by the range of its priced costs at most. That
+holds where leaves may have any size and no label is forbidden.
 """
 
 from __future__ import annotations
@@ -85,6 +89,44 @@ class Closing:
         self.rounding = ROUNDING * (trees.spread + float(prices @ np.abs(trees.use).max(axis=2).sum(axis=1)))
         self.most = trees.most + np.finfo(np.float64).eps * thresholds.X.size
 
+        #: (g, K) priced costs of each group, forbidden labels above all else; and (q,) sums of their ranges.
+        priced = self.table[:, 0] + np.tensordot(prices, self.table[:, 1 : 1 + n_rows], (0, 1))
+        forbidden = self.table[:, -1] > 0
+        barrier = 2.0 * float(np.abs(priced).max(axis=1).sum()) + trees.alpha * 2**trees.depth + 1.0
+        self.priced = np.where(forbidden, barrier, priced)
+        ranges = np.cumsum(self.left @ np.ptp(self.priced, axis=1))
+        self.ranges = None if forbidden.any() or trees.charges.N_min > 1 else ranges
+
+    def least(self, root: int) -> float:
+        """Return the least priced cost of a tree of depth 2 with a threshold at the root, limits paid back."""
+        trees, thresholds = self.trees, self.trees.charges.thresholds
+        goes_left = thresholds.X[:, thresholds.feature[root]] < thresholds.value[root]
+        sides = self._least_of_one_split(goes_left) + self._least_of_one_split(~goes_left)
+        return sides + trees.alpha - float(self.prices @ trees.most) - self.rounding
+
+    def _least_of_one_split(self, here: BoolArray) -> float:
+        """Return the least priced cost of a tree of at most one split for the groups (g,) that are here."""
+        trees, thresholds, N_min = self.trees, self.trees.charges.thresholds, self.trees.charges.N_min
+        at = np.flatnonzero(here)
+        n_here = self.size[at].sum()
+        if n_here < N_min:
+            return np.inf
+        whole = self.priced[at].sum(axis=0)
+        below = np.cumsum(self.left[:, at] @ np.column_stack([self.priced[at], self.size[at]]), axis=0)
+        first = thresholds.first[:-1][thresholds.feature]
+        below -= np.vstack([np.zeros(below.shape[1]), below])[first]
+        n_below = np.rint(below[:, -1])
+        parts = (n_below >= N_min) & (n_here - n_below >= N_min)
+        split = below[:, :-1].min(axis=1) + (whole - below[:, :-1]).min(axis=1) + trees.alpha
+        return min(float(whole.min()), float(split[parts].min(initial=np.inf)))
+
+    def spread_to(self, root: int, least: float) -> tuple[slice, FloatArray]:
+        """Return the thresholds of the root's feature, and what they cost at least by what the root's does."""
+        of = self.trees.charges.thresholds.of(int(self.trees.charges.thresholds.feature[root]))
+        if self.ranges is None:
+            return slice(root, root + 1), np.full(1, least)
+        return of, least - np.abs(self.ranges[of] - self.ranges[root]) - self.rounding
+
     def subtrees(self, here: BoolArray) -> Subtrees:
         """Return all trees of at most one split for the groups (g,) that are here, forbidden labels left out."""
         trees, thresholds = self.trees, self.trees.charges.thresholds
@@ -119,7 +161,7 @@ class Closing:
         found = Subtrees(cost, cost + self.prices @ use, use, threshold, labels)
         return found.among(np.rint(values[-1]) == 0)
 
-    def best(self, root: int, cutoff: float) -> tuple[float, float, IntArray, IntArray] | float:
+    def best(self, root: int, cutoff: float) -> tuple[float, float, IntArray, IntArray]:
         """Find the best tree of depth 2 within the limits with a threshold at the root.
 
         Parameters
@@ -161,7 +203,7 @@ class Closing:
         return cost - self.rounding, cost, splits, np.concatenate([one.labels[i], other.labels[j]])
 
     def best_of_one_split(self) -> tuple[float, IntArray, IntArray]:
-        """Return cost, split (1,) and labels (2,) of the best tree of depth 1; the cost is infinite where there is none."""
+        """Return cost, split (1,) and labels (2,) of the best tree of depth 1; infinite and empty without one."""
         found = self.subtrees(np.ones(len(self.size), dtype=bool))
         cost = np.where((found.use <= self.most[:, None]).all(axis=0), found.cost, np.inf)
         if not np.isfinite(cost).any():
@@ -175,9 +217,7 @@ class Closing:
         if self.n_rows <= 1:
             order = np.argsort(other.use[0], kind="stable") if self.n_rows else np.argsort(other.cost)[:1]
             cheapest = np.minimum.accumulate(other.cost[order])
-            where = np.maximum.accumulate(
-                np.where(other.cost[order] == cheapest, np.arange(len(order)), 0)
-            )
+            where = np.maximum.accumulate(np.where(other.cost[order] == cheapest, np.arange(len(order)), 0))
             if self.n_rows:
                 n = np.searchsorted(other.use[0][order], most[0] - one.use[0], side="right")
             else:
@@ -194,11 +234,11 @@ class Closing:
         for rows in np.array_split(np.arange(len(n)), max(1, int(n.sum()) // PAIRS)):
             if not n[rows].sum():
                 continue
-            i = np.repeat(rows, n[rows])
-            j = order[np.arange(len(i)) - np.repeat(np.cumsum(n[rows]) - n[rows], n[rows])]
-            within = (one.use[:, i] + other.use[:, j] <= most[:, None]).all(axis=0)
-            total = np.where(within, one.cost[i] + other.cost[j], np.inf)
+            ones = np.repeat(rows, n[rows])
+            others = order[np.arange(len(ones)) - np.repeat(np.cumsum(n[rows]) - n[rows], n[rows])]
+            within = (one.use[:, ones] + other.use[:, others] <= most[:, None]).all(axis=0)
+            total = np.where(within, one.cost[ones] + other.cost[others], np.inf)
             at = int(total.argmin())
             if total[at] < best[0]:
-                best = (float(total[at]), int(i[at]), int(j[at]))
+                best = (float(total[at]), int(ones[at]), int(others[at]))
         return best

@@ -8,8 +8,8 @@ gives to sample i, and C its number of splits,
     \min_T\; f(T) = \sum_i c_{i, k_i(T)} + \alpha C
     \quad \text{with} \quad g_r(T) = \sum_i u_{r i, k_i(T)} \le h_r \text{ for all } r.
 
-For prices :math:`\lambda \ge 0` the *relaxation* :math:`L(\lambda) = \min_T f(T) + \sum_r \lambda_r (g_r(T) - h_r)` is a
-lower bound on f of every tree within the limits (Geoffrion, *Lagrangean Relaxation for Integer Programming*,
+For prices :math:`\lambda \ge 0` the *relaxation* :math:`L(\lambda) = \min_T f(T) + \sum_r \lambda_r (g_r(T) - h_r)`
+is a lower bound on f of every tree within the limits (Geoffrion, *Lagrangean Relaxation for Integer Programming*,
 Mathematical Programming Study 2, 1974). It is the optimum of one tree with the costs :math:`c_{ik} + \sum_r \lambda_r
 u_{rik}`, which the exact search finds. The same holds for the trees of each threshold at the root.
 
@@ -27,8 +27,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.problem.expressions import LabelSums
-from mipforest.problem.structure import UnivariateProblem
+from mipforest.problem.structure import LabelSums, UnivariateProblem
 from mipforest.settings import FEASIBILITY_TOLERANCE
 
 #: Share of its side, or of its largest entry, by which rounding may take a sum beyond a limit: sums of a million terms.
@@ -86,7 +85,7 @@ class LimitedTrees:
         size = np.maximum(np.abs(use).max(axis=(1, 2), initial=0.0), np.finfo(np.float64).tiny)
         widened = np.minimum(ROUNDING * np.maximum(size, np.abs(most)), FEASIBILITY_TOLERANCE)
         most = most + widened
-        alone = (use >= 0).all(axis=(1, 2))
+        alone: BoolArray = np.all(use >= 0, axis=(1, 2))
         forbidden = (alone[:, None, None] & (use > most[:, None, None])).any(axis=0)
         # What holds for whatever labels are left needs no price.
         left = np.where(forbidden, -np.inf, use).max(axis=2).sum(axis=1)
@@ -162,9 +161,11 @@ class LimitedTrees:
         node = np.zeros(len(thresholds.X), dtype=np.int64)
         for _ in range(self.depth):
             k = chosen[node]
-            right = thresholds.X[np.arange(len(node)), thresholds.feature[k]] >= thresholds.value[k] if len(
-                thresholds
-            ) else np.ones(len(node), dtype=bool)
+            right = (
+                thresholds.X[np.arange(len(node)), thresholds.feature[k]] >= thresholds.value[k]
+                if len(thresholds)
+                else np.ones(len(node), dtype=bool)
+            )
             node = 2 * node + 1 + (right | (k < 0))
         leaf: IntArray = (node - (2**self.depth - 1))[thresholds.group]
         return leaf

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mipforest.heuristics.thresholds import chosen_features, tree_of_thresholds
+from mipforest.arrays import IntArray
+from mipforest.heuristics.thresholds import chosen_features, tree_of_splits, tree_of_thresholds
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, UnivariateProblem
-from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import LOCAL_SEARCH, SearchEvents, SearchResult, TreeSearch, get_search
+from mipforest.searches.local.plugin import LocalSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status, closed
 from mipforest.trees import Tree
@@ -26,6 +28,9 @@ NOT_LABELS = (
     "something was added to the model that is no limit on sums of labels, as mipforest.constraints adds for shares, "
     "costs, groups and rates"
 )
+
+#: Share of the time left for each tree that is found without a proof; its random starts, and kicks of each.
+GUESS_SHARE, GUESSES, KICKS = 0.05, 4, 8
 
 #: Depth up to which it proves an optimum in the end, and is chosen before a matrix solver.
 PROVEN_DEPTH = 2
@@ -59,10 +64,8 @@ class LagrangianSearch(TreeSearch):
             return reason
         if problem.as_built.objective_replaced():
             return "the objective was replaced, and the search minimises its own"
-        expressions = problem.formulation.expressions(problem.model, problem.instance)
-        if problem.unfinished or expressions.label_sums(problem.as_built) is None:
-            return NOT_LABELS
-        return ""
+        sums = problem.formulation.label_sums(problem.model, problem.instance, problem.as_built)
+        return NOT_LABELS if problem.unfinished or sums is None else ""
 
     def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem as it was built; empty where it does."""
@@ -85,10 +88,12 @@ class LagrangianSearch(TreeSearch):
         from mipforest.searches.lagrangian.limited import LimitedTrees
         from mipforest.searches.lagrangian.search import LagrangianSearch as Limits
 
+        local = get_search(LOCAL_SEARCH)
+        assert isinstance(local, LocalSearch)
         events, budget = SearchEvents(on_progress), problem.budget
         formulation, instance, charged = problem.formulation, problem.instance, problem.structure
         assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
-        sums = formulation.expressions(problem.model, instance).label_sums(problem.as_built)
+        sums = formulation.label_sums(problem.model, instance, problem.as_built)
         assert sums is not None
         excluded, interrupted = budget.excluded_seconds, False
 
@@ -108,19 +113,43 @@ class LagrangianSearch(TreeSearch):
                 threads=settings.threads,
             )
 
+        def guess(relaxed: UnivariateProblem, chosen: IntArray) -> IntArray | None:
+            until = monotonic() + GUESS_SHARE * (deadline() - monotonic())
+            if monotonic() >= until:
+                return None
+            splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, chosen)
+            outcome = local.improved(
+                relaxed,
+                problem.data.X,
+                splits,
+                budget,
+                starts=GUESSES,
+                kicks=KICKS,
+                hyperplanes=0,
+                seed=settings.seed,
+                threads=settings.threads,
+                deadline=until,
+                on_progress=lambda *_: budget.stopped,
+            )
+            return chosen_of(tree_of_splits(problem.data, problem.topology, outcome.tree.w, outcome.tree.b))
+
+        def chosen_of(tree: Tree) -> IntArray:
+            """Return the threshold of each split of a tree."""
+            u = charged.thresholds.encode(chosen_features(tree), -tree.b)
+            return charged.thresholds.decode(u)
+
         def look(found: Found) -> bool:
             nonlocal interrupted
             value = found.cost / charged.unit
-            interrupted = interrupted or events.tell(value, min(found.bound / charged.unit, value), found.evaluated)
+            interrupted = interrupted or events.tell(
+                value, min(found.bound / charged.unit, value), found.evaluated
+            )
             return interrupted or monotonic() >= deadline()
 
         trees = LimitedTrees.of(charged, problem.topology.depth, sums)
         known = instance.known if start is None else start
-        chosen = None if known is None else charged.thresholds.decode(
-            charged.thresholds.encode(chosen_features(known), -known.b)
-        )
-        search = Limits(trees, exact_tree, look, settings.gap)
-        found = search.run(chosen)
+        search = Limits(trees, exact_tree, guess, look, settings.gap)
+        found = search.run(None if known is None else chosen_of(known))
         if found.infeasible:
             told = events.end(np.nan, np.inf, found.evaluated)
             return SearchResult(
@@ -137,10 +166,8 @@ class LagrangianSearch(TreeSearch):
             status = Status.OPTIMAL
         elif not interrupted and monotonic() < deadline():
             status = Status.LIMIT
-        message = (
-            f"{found.evaluated} exact trees under prices of {len(trees.use)} limits"
-            if status is Status.OPTIMAL or best is None
-            else f"{found.evaluated} exact trees under prices of {len(trees.use)} limits; the relaxation leaves a gap"
-        )
+        message = f"{found.evaluated} exact trees under prices of {len(trees.use)} limits"
+        if status is Status.LIMIT:
+            message += "; the relaxation leaves a gap"
         told = events.end(value, bound, found.evaluated)
         return SearchResult(best, bound, status, found.evaluated, told, message=message)

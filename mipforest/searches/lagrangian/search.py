@@ -34,6 +34,12 @@ from mipforest.solvers.solution import closed
 #: Trees that are searched for at most before what is left is closed, or given up.
 MAX_TREES = 200
 
+#: Depth up to which what is left between bound and incumbent is closed.
+PROVEN_DEPTH = 2
+
+#: Trees without a proof by which prices are guessed.
+MAX_GUESSES = 12
+
 #: First limit of prices, in :attr:`LimitedTrees.spread` for each unit of the largest entry of a row; and their last.
 FIRST_PRICE, LAST_PRICE = 1.0, 1e4
 
@@ -84,6 +90,9 @@ class Found:
         return min(float(self.bounds.min(initial=np.inf)), self.cost)
 
 
+#: What improves splits (|B|,) for a problem without a proof; ``None`` where its time is over.
+Guess = Callable[[UnivariateProblem, IntArray], IntArray | None]
+
 #: What searches for one exact tree: a problem, the value of a known tree and whether every threshold is asked for.
 ExactTree = Callable[[UnivariateProblem, float, bool], Outcome]
 
@@ -98,6 +107,8 @@ class LagrangianSearch:
         Costs and limits.
     exact_tree
         Finds one.
+    guess
+        Improves splits, from depth 3 on.
     look
         Called with what is known after every step; returning ``True`` ends the search.
     gap
@@ -106,6 +117,7 @@ class LagrangianSearch:
 
     trees: LimitedTrees
     exact_tree: ExactTree
+    guess: Guess
     look: Callable[[Found], bool]
     gap: float
     found: Found = field(init=False)
@@ -141,10 +153,13 @@ class LagrangianSearch:
                 self._explain()
             self.look(found)
             return found
-        self._raise_bound()
+        prices = np.zeros(len(found.prices))
+        if start is not None and trees.depth > PROVEN_DEPTH:
+            prices = self._guessed_prices(start)
+        self._raise_bound(prices)
         if not np.isfinite(found.cost) and not self._ended():
             self._explain()
-        if trees.depth == 2 and not found.infeasible and not self._ended():
+        if trees.depth == PROVEN_DEPTH and not found.infeasible and not self._ended():
             self._close()
         if found.bound == np.inf and not found.infeasible:
             self._explain()
@@ -179,6 +194,14 @@ class LagrangianSearch:
         if labels is not None:
             self._offer(chosen, labels)
 
+    def _offer_both(self, problem: UnivariateProblem, chosen: IntArray) -> None:
+        """Offer splits with the labels that are best under prices, and with those that are best within the limits."""
+        assert problem.table is not None
+        table = np.zeros((2**self.trees.depth, problem.table.shape[1]))
+        np.add.at(table, self.trees.leaves(chosen), problem.table)
+        self._offer(chosen, table.argmin(axis=1))
+        self._label(chosen)
+
     def _ended(self) -> bool:
         """Return whether nothing is left to search, or no time."""
         found = self.found
@@ -202,12 +225,7 @@ class LagrangianSearch:
             value = constant + unit * outcome.bound
             by_threshold = constant + unit * outcome.by_threshold
             if outcome.chosen is not None:
-                assert problem.table is not None
-                leaf, K = trees.leaves(outcome.chosen), problem.table.shape[1]
-                table = np.zeros((2**trees.depth, K))
-                np.add.at(table, leaf, problem.table)
-                self._offer(outcome.chosen, table.argmin(axis=1))
-                self._label(outcome.chosen)
+                self._offer_both(problem, outcome.chosen)
         if costs and len(by_threshold) == len(found.bounds):
             found.bounds = np.maximum(found.bounds, by_threshold)
         return value
@@ -231,10 +249,28 @@ class LagrangianSearch:
         )
         return None if solved.x is None else (solved.x[:r] * scale, -solved.fun * scale)
 
-    def _raise_bound(self) -> None:
+    def _guessed_prices(self, chosen: IntArray) -> FloatArray:
+        """Return prices by cuts of trees that are found without a proof: an exact tree of depth 3 takes long."""
+        prices = np.zeros(len(self.trees.use))
+        for _ in range(MAX_GUESSES):
+            problem, _ = self.trees.relaxation(prices)
+            better = None if problem is None else self.guess(problem, chosen)
+            if problem is None or better is None or self._ended():
+                break
+            chosen = better
+            self._offer_both(problem, chosen)
+            favoured = self._next_prices(FIRST_PRICE)
+            if (
+                favoured is None
+                or np.abs(favoured[0] - prices).max(initial=0.0) <= SETTLED * self.trees.spread
+            ):
+                break
+            prices = favoured[0]
+        return prices
+
+    def _raise_bound(self, prices: FloatArray) -> None:
         """Maximise the relaxation over the prices, while it is worth it."""
-        trees, found = self.trees, self.found
-        prices, most = np.zeros(len(trees.use)), FIRST_PRICE
+        trees, found, most = self.trees, self.found, FIRST_PRICE
         for _ in range(MAX_TREES):
             value = self._relaxed(prices)
             if value > found.relaxation:
@@ -259,12 +295,23 @@ class LagrangianSearch:
         if len(thresholds) * thresholds.X.size <= MAX_COMPLETE:
             self._relaxed(found.prices, complete=True)
         closing = Closing(trees, found.prices)
-        for root in np.argsort(found.bounds, kind="stable"):
-            if found.bounds[root] >= found.cost:
+        tried = np.zeros(len(thresholds), dtype=bool)
+        while not tried.all():
+            root = int(np.where(tried, np.inf, found.bounds).argmin())
+            if tried[root] or found.bounds[root] >= found.cost - closing.rounding:
                 break
-            bound, cost, splits, labels = closing.best(int(root), found.cost)
+            tried[root] = True
+            least = closing.least(root)
+            near, none_below = closing.spread_to(root, least)
+            found.bounds[near] = np.maximum(found.bounds[near], none_below)
+            found.bounds[root] = max(found.bounds[root], least)
+            if found.bounds[root] >= found.cost - closing.rounding:
+                if self._ended():
+                    return
+                continue
+            bound, value, splits, labels = closing.best(root, found.cost)
             found.bounds[root] = max(found.bounds[root], bound)
-            if np.isfinite(cost):
+            if np.isfinite(value):
                 self._offer(splits, labels)
             if self._ended():
                 return
@@ -278,9 +325,8 @@ class LagrangianSearch:
         for row in range(r):
             value = self._relaxed(np.eye(r)[row], costs=0.0)
             if value > 0.0:
-                found.infeasible = (
-                    f"every tree exceeds the limit {trees.names[row]} by {value * trees.size[row]:.6g} at least"
-                )
+                excess = f"{value * trees.size[row]:.6g}"
+                found.infeasible = f"every tree exceeds the limit {trees.names[row]} by {excess} at least"
                 return
             if np.isfinite(found.cost) or self._stopped:
                 return
@@ -294,7 +340,8 @@ class LagrangianSearch:
             value = self._relaxed(favoured[0], costs=0.0)
             if value > 0.0:
                 excess = ", ".join(
-                    f"{name} by {value * size:.6g}" for name, size in zip(trees.names, trees.size, strict=True)
+                    f"{name} by {value * size:.6g}"
+                    for name, size in zip(trees.names, trees.size, strict=True)
                 )
                 found.infeasible = f"every tree exceeds some limit: {excess}, or more"
                 return

@@ -102,7 +102,7 @@ def test_the_optimum_is_that_of_enumeration(seed):
 def test_rows_have_the_same_optimum(seed):
     if seed % 11 == 3:
         return  # costs of 1e6 beside 1e-6 are beyond a solver's tolerances
-    problem, *case = limited_case(seed)
+    problem, *_ = limited_case(seed)
     result, found = problem.solve("highs", gap=1e-7), problem.solve("lagrangian", gap=1e-7)
     assert result.status == found.status
     if result.status == "optimal":
