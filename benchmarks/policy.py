@@ -76,8 +76,8 @@ def main() -> None:
         budget += [row(problem, solver, arguments.limit) for solver in ("lagrangian", "highs")]
     head = ["samples", "depth", "solver", "status", "objective", "bound", "seconds"]
     text = TEXT.format(limit=arguments.limit, p=P)
-    text += f"## Without a budget\n\n{table(head, free)}\n"
-    text += f"## At most {SHARE:.0%} get the second decision\n\n{table(head, budget)}\n"
+    text += f"## Without a budget\n\n{table(head, free)}\n\n"
+    text += f"## At most {SHARE:.0%} get the second decision\n\n{table(head, budget)}\n\n"
     publish(f"{text}{measured_with(PACKAGES)}\n", arguments.output)
 
 
