@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
-from formulations.splits.univariate import Routing, RoutingExpressions, leaves_of
+from formulations.splits.univariate import Routing, RoutingExpressions, ThresholdRouting, leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.errors import some_of
 from mipforest.model import LinearExpr, Model, VarArray
+from mipforest.model.blocks import ConstraintBlock
 from mipforest.problem.expressions import Expression, NotExpressed
+from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import CostMatrix, ParameterError
+from mipforest.problem.structure import LabelSums
 from mipforest.trees import Tree
 
 
@@ -179,6 +183,51 @@ class ClassTreeExpressions(RoutingExpressions):
         predicted: LinearExpr = self.m[name].sum(axis=1)[self.routing.group]
         return predicted
 
+    def label_sums(self, built: BuiltModel) -> LabelSums | None:
+        """Return the rows that were added to :meth:`predicted` alone; rows (2.21) of the thesis leave no label free."""
+        m, changes, group = self.m, built.changes(), self.routing.group
+        columns, n = {block.name: block for block in changes.form.columns}, changes.form.n_columns
+        labels = {f"predicted_{k}": k for k in range(len(self.data.classes)) if f"predicted_{k}" in columns}
+        products = {f"{name}_{row}" for name in labels for row in ("in_leaf", "labelled", "both")}
+        assigned = (
+            set() if "z" in built.blocks or "z" not in columns else set(ThresholdRouting.assignment_rows)
+        )
+        mine = {*labels, *(() if "z" in built.blocks else ("z",))}
+        bounded = np.isfinite(changes.lower) | np.isfinite(changes.upper)
+        rows = [block for block in changes.added if block.name not in products | assigned]
+        if (
+            changes.loosened
+            or "L" in columns
+            or not products | assigned <= set(m.constraints)
+            or not {name for name in columns if name not in built.blocks} <= mine
+            or any(bounded[columns[name].start : columns[name].stop].any() for name in built.blocks)
+            or any(
+                block.lower.any() or np.isfinite(block.upper).any() for block in (m[name] for name in labels)
+            )
+            or any(block.binary is not None for block in rows)
+        ):
+            return None
+        names = tuple(
+            block.name if block.size == 1 else f"{block.name}[{i}]"
+            for block in rows
+            for i in range(block.size)
+        )
+        use = np.zeros((len(names), len(group), len(self.data.classes)))
+        read, sizes = np.zeros(n, dtype=bool), np.bincount(group)
+        A = sparse.vstack([sparse.csr_array((0, n)), *(_over(block, n) for block in rows)], format="csr")
+        for name, k in labels.items():
+            own = slice(columns[name].start, columns[name].stop)
+            read[own] = True
+            entries = A[:, own].toarray().reshape(len(names), len(sizes), -1)
+            if (entries != entries[:, :, :1]).any():
+                return None  # it tells leaves apart
+            # The samples of a group share their leaf, and what the group adds.
+            use[:, :, k] = (entries[:, :, 0] / sizes)[:, group]
+        if (A.data[~read[A.indices]] != 0).any():
+            return None
+        least = np.concatenate([np.zeros(0), *(block.lower for block in rows)])
+        return LabelSums(names, use, least, np.concatenate([np.zeros(0), *(block.upper for block in rows)]))
+
     def keep_monotone(self, j: int, *, increasing: bool) -> None:
         """Add rows: where a node splits on feature j, no leaf below it falls while one to its left rises.
 
@@ -202,3 +251,8 @@ class ClassTreeExpressions(RoutingExpressions):
             if f"predicted_{k}" in self.m.variables:
                 added[f"predicted_{k}"] = z * (tree.leaf_value == k)
         return added
+
+
+def _over(block: ConstraintBlock, n: int) -> sparse.csr_array:
+    """Return the rows of a block over all n columns of its model."""
+    return sparse.csr_array((block.A.data, block.A.indices, block.A.indptr), shape=(block.A.shape[0], n))

@@ -87,10 +87,10 @@ from mipforest.heuristics.thresholds import (
     univariate_tree,
 )
 from mipforest.model import Model, Values
-from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import START_SHARE, Formulation
+from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.parameters import CostMatrix, ParameterError, parameter
-from mipforest.problem.structure import UnivariateProblem
+from mipforest.problem.structure import LabelSums, UnivariateProblem
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -224,8 +224,11 @@ class LabelledTree(Formulation):
     def relabel(self, tree: Tree, instance: OctInstance) -> Tree:
         return with_cheapest_labels(tree, instance)
 
-    def expressions(self, m: Model, instance: OctInstance) -> TreeExpressions:
+    def expressions(self, m: Model, instance: OctInstance) -> ClassTreeExpressions:
         return ClassTreeExpressions(self.name, m, instance.data, instance.topology, instance.routing)
+
+    def label_sums(self, m: Model, instance: OctInstance, built: BuiltModel) -> LabelSums | None:
+        return self.expressions(m, instance).label_sums(built)
 
     # ------------------------------------------------------------------ what is known of the data
 

@@ -339,6 +339,89 @@ def max_false_negatives(problem: Problem | Part, most: int, *, positive: str | N
     problem.model.add(problem.free_name("max_false_negatives"), hit >= int(members.sum()) - most)
 
 
+def min_recall(problem: Problem | Part, least: float, *, positive: str | None = None) -> None:
+    """Have at least a share of the samples of a class predicted it, by their weights: its recall.
+
+    Parameters
+    ----------
+    problem
+        A built problem for a classification, of any number of classes.
+    least
+        The share, 0 to 1.
+    positive
+        Name of the class; the last one when left out.
+
+    Raises
+    ------
+    DataError
+        If the class is unknown or has no sample, or the share is none.
+    NotExpressed
+        If the model does not say which class a sample is predicted, or samples have no true class: treatments.
+    """
+    k = _true_class(problem, positive)
+    share = _share_of(problem, k)
+    row = share @ _expressions(problem).predicted(k) >= _rate(least)
+    problem.model.add(problem.free_name(f"min_recall_{problem.data.classes[k]}"), row)
+
+
+def min_precision(problem: Problem | Part, least: float, *, positive: str | None = None) -> None:
+    """Have at least a share of the samples that are predicted a class belong to it, by their weights: its precision.
+
+    A tree that predicts the class for no sample satisfies this. With :func:`min_recall`: a recall at a precision.
+    Parameters and errors as for :func:`min_recall`.
+    """
+    k = _true_class(problem, positive)
+    data, least = problem.data, _rate(least)
+    weight = data.weights / data.weights.sum()
+    row = (weight * ((data.y == k) - least)) @ _expressions(problem).predicted(k) >= 0
+    problem.model.add(problem.free_name(f"min_precision_{data.classes[k]}"), row)
+
+
+def min_balanced_accuracy(problem: Problem | Part, least: float) -> None:
+    """Have the mean of the recalls of all classes that have samples at least at a number from 0 to 1.
+
+    Errors as for :func:`min_recall`.
+    """
+    _true_class(problem, None)
+    present = np.unique(problem.data.y.astype(np.int64)).tolist()
+    recalls = [_share_of(problem, k) @ _expressions(problem).predicted(k) for k in present]
+    total: LinearExpr = sum(recalls[1:], recalls[0])
+    problem.model.add(problem.free_name("min_balanced_accuracy"), total >= len(recalls) * _rate(least))
+
+
+def min_f1(problem: Problem | Part, least: float, *, positive: str | None = None) -> None:
+    """Have the F1 score of a class at least at a number from 0 to 1.
+
+    With TP samples of the class that are predicted it, P samples of it and Q that are predicted it, all by weight, it
+    is :math:`2 TP / (P + Q)`. Parameters and errors as for :func:`min_recall`; :func:`mipforest.rates.best_f1`
+    maximises it.
+    """
+    k = _true_class(problem, positive)
+    data, least = problem.data, _rate(least)
+    weight = data.weights / data.weights.sum()
+    true = data.y == k
+    row = (weight * (2.0 * true - least)) @ _expressions(problem).predicted(k) >= least * float(
+        weight[true].sum()
+    )
+    problem.model.add(problem.free_name(f"min_f1_{data.classes[k]}"), row)
+
+
+def _rate(least: float) -> float:
+    if not 0 <= least <= 1:
+        raise DataError(f"the least rate is {least:g}; give a number from 0 to 1")
+    return float(least)
+
+
+def _share_of(problem: Problem | Part, k: int) -> FloatArray:
+    """Return the (n,) share of each sample in the weight of class k, 0 for those of other classes."""
+    data = problem.data
+    members = data.weights * (data.y == k)
+    if not members.any():
+        raise DataError(f"{data.name} has no sample of class {data.classes[k]}, and none to recall")
+    shares: FloatArray = members / members.sum()
+    return shares
+
+
 def limit_label(
     problem: Problem | Part, label: str, share: float, *, cost: Sequence[float] | FloatArray | None = None
 ) -> None:
@@ -374,6 +457,40 @@ def limit_label(
     shares = costs / costs.sum()
     row = shares @ _expressions(problem).predicted(k) <= share
     problem.model.add(problem.free_name(f"at_most_{label}"), row)
+
+
+def forbid_label(problem: Problem | Part, label: str, samples: Sequence[int] | BoolArray) -> None:
+    """Keep a class or a decision from some of the training samples, whatever it would be worth.
+
+    Parameters
+    ----------
+    problem
+        A built problem whose leaves have labels.
+    label
+        Name of the class, the treatment or the decision.
+    samples
+        Numbers of the samples, or an (n,) mask of them.
+
+    Raises
+    ------
+    DataError
+        If the label is unknown, or a sample.
+    NotExpressed
+        If the model does not say which label a sample gets.
+    """
+    data, k = problem.data, _class(problem, label)
+    asked = np.asarray(samples)
+    if asked.dtype == bool and asked.shape != (data.n,):
+        raise DataError(
+            f"the mask of samples has shape {asked.shape}, and there are {data.n} training samples"
+        )
+    numbers = np.flatnonzero(asked) if asked.dtype == bool else asked.astype(np.int64).ravel()
+    wrong = numbers[(numbers < 0) | (numbers >= data.n)]
+    if len(wrong):
+        raise DataError(f"there is no sample {wrong[0]}: {data.name} has {data.n} training samples, from 0")
+    if len(numbers):
+        predicted = _expressions(problem).predicted(k)
+        problem.model.add(problem.free_name(f"never_{label}"), predicted[numbers].sum() <= 0)
 
 
 def _equal_shares(

@@ -73,7 +73,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -280,6 +280,9 @@ class ThresholdRouting(Routing):
     """
 
     thresholds: Thresholds
+
+    #: Rows of the assignment.
+    assignment_rows: ClassVar[tuple[str, ...]] = ("assign", "assign_left", "assign_right")
 
     @property
     def rows(self) -> FloatArray:

@@ -20,9 +20,9 @@ from mipforest.data.encoding import Scaling
 from mipforest.heuristics.cart import cart
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
-from mipforest.problem.model_changes import ModelChanges
+from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.parameters import ParameterError
-from mipforest.problem.structure import Structure
+from mipforest.problem.structure import LabelSums, Structure
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Predictor, Topology, Tree
 
@@ -182,6 +182,21 @@ class ModelOperations(ABC):
         -------
         Structure
             Of the kind :attr:`structure_type`; ``None`` for hyperparameters with which it has none.
+        """
+        return None
+
+    def label_sums(self, m: Model, instance: Any, built: BuiltModel) -> LabelSums | None:  # noqa: ARG002
+        """Return what was added to a model as limits on the labels of samples; ``None`` where something else was.
+
+        Models return it that leave the label of every leaf free: a tree of least cost under prices of the limits is
+        their relaxation then.
+
+        Parameters
+        ----------
+        m, instance
+            The model as it is now, and what :meth:`bind` returned.
+        built
+            The model as it was built.
         """
         return None
 

@@ -169,6 +169,26 @@ class LabelledLeaves:
 
 
 @dataclass(frozen=True, eq=False)
+class LabelSums:
+    """Rows that read nothing of a tree but the labels that samples get: limits of sums over its leaves.
+
+    Attributes
+    ----------
+    names
+        (r,) name of each row.
+    use
+        (r, n, K) what each label of each sample adds to a row.
+    least, most
+        (r,) sides of the rows, infinite where there is none.
+    """
+
+    names: tuple[str, ...]
+    use: FloatArray
+    least: FloatArray
+    most: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class SmoothProblem:
     """A model without rows: a smooth objective over the points of randomised trees.
 

@@ -164,7 +164,8 @@ class TreeSearch(ABC):
     """A tree-search plug-in: one subclass each, found through the entry-point group ``mipforest.searches``.
 
     A search knows the structure of trees and sees no rows: it takes problems as they were built, and refuses those to
-    which a user has added constraints. Its tree is encoded into the model and checked as a solver's point is.
+    which a user has added constraints, unless its :meth:`objection` reads them. Its tree is encoded into the model and
+    checked as a solver's point is.
     """
 
     #: Name on the command line, where that of a matrix solver stands.
@@ -597,11 +598,14 @@ class Auto:
             return get_solver(MATRIX_SOLVER), "solver options and bridges are for matrix solvers"
         if settings.time_limit == 0:
             return get_solver(MATRIX_SOLVER), "without time there is nothing to search"
-        if problem.changed():
-            return get_solver(MATRIX_SOLVER), CHANGED
-        reasons = []
         with problem.budget.loading():
             searches = search_classes()
+        if problem.changed():
+            for plugin in searches.values():
+                if plugin.available() and (search := plugin()).preferred_for(problem):
+                    return search, "the search takes what was added to the model"
+            return get_solver(MATRIX_SOLVER), CHANGED
+        reasons = []
         for plugin in searches.values():
             if plugin.preferred and plugin.available():
                 search = plugin()

@@ -1,0 +1,1 @@
+"""Trees of univariate splits under limits on labels: Lagrange multipliers over the exact search."""

@@ -1,0 +1,244 @@
+r"""What is left between bound and incumbent at depth 1 and 2: subtrees of one split, in pairs, by their prices.
+
+Every tree within the limits that is better than the incumbent, of value U, has :math:`L_T(\lambda) = f(T) +
+\sum_r \lambda_r (g_r(T) - h_r) < U` for all prices :math:`\lambda \ge 0`. So with the root's threshold given, a
+subtree of one split whose own share of this sum leaves no room for the best one on the other side is in no such tree.
+The others are paired: with one limit by a binary search among those of the other side, with several by trying the
+pairs whose sum is below U.
+
+A threshold whose best sum is known bounds that of the feature's other thresholds, as for errors in
+:mod:`mipforest.searches.exact.covers`: a sample between both changes it by the range of its priced costs at most. That
+holds where leaves may have any size and no label is forbidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.searches.lagrangian.limited import LimitedTrees
+
+#: Pairs of subtrees that are tried for one threshold at the root; with more, it keeps its bound.
+MAX_PAIRS = 20_000_000
+
+#: Pairs at a time.
+PAIRS = 1_000_000
+
+#: Share of :attr:`LimitedTrees.spread` that rounding may take from a sum.
+ROUNDING = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Subtrees:
+    """Trees of at most one split for some samples.
+
+    Attributes
+    ----------
+    cost, priced
+        (m,) costs, with those of splits, and the same with the prices of what they use.
+    use
+        (r, m) what they use.
+    threshold
+        (m,) threshold, -1 where there is no split.
+    labels
+        (m, 2) labels of the two leaves, the same one twice without a split.
+    """
+
+    cost: FloatArray
+    priced: FloatArray
+    use: FloatArray
+    threshold: IntArray
+    labels: IntArray
+
+    def among(self, chosen: BoolArray | IntArray) -> Subtrees:
+        """Return some of them."""
+        return Subtrees(
+            self.cost[chosen],
+            self.priced[chosen],
+            self.use[:, chosen],
+            self.threshold[chosen],
+            self.labels[chosen],
+        )
+
+
+class Closing:
+    """Best trees of depth 1 and 2 by the root's threshold.
+
+    Parameters
+    ----------
+    trees
+        Costs and limits.
+    prices
+        (r,) prices of the limits, at least 0.
+    """
+
+    def __init__(self, trees: LimitedTrees, prices: FloatArray) -> None:
+        self.trees, self.prices = trees, prices
+        thresholds, n_rows = trees.charges.thresholds, len(trees.use)
+        group, g = thresholds.group, len(thresholds.X)
+        columns = [trees.cost, *trees.use, trees.forbidden.astype(float)]
+        table = np.zeros((g, len(columns), trees.cost.shape[1]))
+        np.add.at(table, group, np.stack(columns, axis=1))
+        #: (g, 2 + r, K) costs, uses and numbers of forbidden labels of each group.
+        self.table, self.size = table, np.bincount(group, minlength=g).astype(float)
+        self.left = thresholds.left.T.tocsr()
+        self.n_rows = n_rows
+        #: What sums of costs may be wrong by; and (r,) limits, beyond which no sum is by its own rounding.
+        self.rounding = ROUNDING * (trees.spread + float(prices @ np.abs(trees.use).max(axis=2).sum(axis=1)))
+        self.most = trees.most + np.finfo(np.float64).eps * thresholds.X.size
+
+        #: (g, K) priced costs of each group, forbidden labels above all else; and (q,) sums of their ranges.
+        priced = self.table[:, 0] + np.tensordot(prices, self.table[:, 1 : 1 + n_rows], (0, 1))
+        forbidden = self.table[:, -1] > 0
+        barrier = 2.0 * float(np.abs(priced).max(axis=1).sum()) + trees.alpha * 2**trees.depth + 1.0
+        self.priced = np.where(forbidden, barrier, priced)
+        ranges = np.cumsum(self.left @ np.ptp(self.priced, axis=1))
+        self.ranges = None if forbidden.any() or trees.charges.N_min > 1 else ranges
+
+    def least(self, root: int) -> float:
+        """Return the least priced cost of a tree of depth 2 with a threshold at the root, limits paid back."""
+        trees, thresholds = self.trees, self.trees.charges.thresholds
+        goes_left = thresholds.X[:, thresholds.feature[root]] < thresholds.value[root]
+        sides = self._least_of_one_split(goes_left) + self._least_of_one_split(~goes_left)
+        return sides + trees.alpha - float(self.prices @ trees.most) - self.rounding
+
+    def _least_of_one_split(self, here: BoolArray) -> float:
+        """Return the least priced cost of a tree of at most one split for the groups (g,) that are here."""
+        trees, thresholds, N_min = self.trees, self.trees.charges.thresholds, self.trees.charges.N_min
+        at = np.flatnonzero(here)
+        n_here = self.size[at].sum()
+        if n_here < N_min:
+            return np.inf
+        whole = self.priced[at].sum(axis=0)
+        below = np.cumsum(self.left[:, at] @ np.column_stack([self.priced[at], self.size[at]]), axis=0)
+        first = thresholds.first[:-1][thresholds.feature]
+        below -= np.vstack([np.zeros(below.shape[1]), below])[first]
+        n_below = np.rint(below[:, -1])
+        parts = (n_below >= N_min) & (n_here - n_below >= N_min)
+        split = below[:, :-1].min(axis=1) + (whole - below[:, :-1]).min(axis=1) + trees.alpha
+        return min(float(whole.min()), float(split[parts].min(initial=np.inf)))
+
+    def spread_to(self, root: int, least: float) -> tuple[slice, FloatArray]:
+        """Return the thresholds of the root's feature, and what they cost at least by what the root's does."""
+        of = self.trees.charges.thresholds.of(int(self.trees.charges.thresholds.feature[root]))
+        if self.ranges is None:
+            return slice(root, root + 1), np.full(1, least)
+        return of, least - np.abs(self.ranges[of] - self.ranges[root]) - self.rounding
+
+    def subtrees(self, here: BoolArray) -> Subtrees:
+        """Return all trees of at most one split for the groups (g,) that are here, forbidden labels left out."""
+        trees, thresholds = self.trees, self.trees.charges.thresholds
+        K, N_min = trees.cost.shape[1], trees.charges.N_min
+        at = np.flatnonzero(here)
+        own = self.table[at].reshape(len(at), -1)
+        whole, n_here = own.sum(axis=0).reshape(-1, K), float(self.size[at].sum())
+        if n_here < N_min:
+            none = np.zeros(0)
+            return Subtrees(none, none, np.zeros((self.n_rows, 0)), none.astype(int), np.zeros((0, 2), int))
+        # What lies below each threshold: sums from the feature's first one on.
+        steps = self.left[:, at] @ np.column_stack([own, self.size[at]])
+        below = np.cumsum(steps, axis=0)
+        first = thresholds.first[:-1][thresholds.feature]
+        before = np.vstack([np.zeros(below.shape[1]), below])[first] if len(below) else below
+        below = below - before
+        # Thresholds between the same groups, or with too few samples on a side, part nothing that others do not.
+        n_below = np.rint(below[:, -1])
+        fresh = (n_below >= N_min) & (n_here - n_below >= N_min) & (np.rint(steps[:, -1]) > 0)
+        k = np.flatnonzero(fresh)
+        left = below[k, :-1].reshape(len(k), len(whole), K)
+        right = whole - left
+        a, b = (pair.ravel() for pair in np.nonzero(~np.eye(K, dtype=bool)))
+        both = left[:, :, a] + right[:, :, b]
+        values = np.concatenate([whole, np.moveaxis(both, 1, 0).reshape(len(whole), len(k) * len(a))], axis=1)
+        cost = values[0] + trees.alpha * (np.arange(values.shape[1]) >= K)
+        use = values[1 : 1 + self.n_rows]
+        threshold = np.concatenate([np.full(K, -1), np.repeat(k, len(a))])
+        labels = np.concatenate(
+            [np.repeat(np.arange(K)[:, None], 2, axis=1), np.tile(np.column_stack([a, b]), (len(k), 1))]
+        )
+        found = Subtrees(cost, cost + self.prices @ use, use, threshold, labels)
+        return found.among(np.rint(values[-1]) == 0)
+
+    def best(self, root: int, cutoff: float) -> tuple[float, float, IntArray, IntArray]:
+        """Find the best tree of depth 2 within the limits with a threshold at the root.
+
+        Parameters
+        ----------
+        root
+            Number of the threshold.
+        cutoff
+            Only trees of lower cost are asked for.
+
+        Returns
+        -------
+        bound, cost, splits, labels
+            A lower bound on the cost of all these trees, about ``cutoff`` at most; and the best one, infinite and
+            empty where none was found.
+        """
+        trees, thresholds = self.trees, self.trees.charges.thresholds
+        nothing = np.zeros(0, dtype=np.int64)
+        goes_left = thresholds.X[:, thresholds.feature[root]] < thresholds.value[root]
+        one, other = self.subtrees(goes_left), self.subtrees(~goes_left)
+        if not (len(one.cost) and len(other.cost)):
+            return cutoff - self.rounding, np.inf, nothing, nothing
+        fixed = trees.alpha - float(self.prices @ trees.most)
+        least = float(one.priced.min() + other.priced.min() + fixed)
+        if least >= cutoff:
+            return cutoff - self.rounding, np.inf, nothing, nothing
+        room = cutoff - fixed + self.rounding
+        one, other = (
+            one.among(one.priced <= room - other.priced.min()),
+            other.among(other.priced <= room - one.priced.min()),
+        )
+        found = self._paired(one, other, room)
+        if found is None:
+            return least - self.rounding, np.inf, nothing, nothing
+        cost, i, j = found
+        cost += trees.alpha
+        if not cost < cutoff:
+            return cutoff - self.rounding, np.inf, nothing, nothing
+        splits = np.array([root, one.threshold[i], other.threshold[j]])
+        return cost - self.rounding, cost, splits, np.concatenate([one.labels[i], other.labels[j]])
+
+    def best_of_one_split(self) -> tuple[float, IntArray, IntArray]:
+        """Return cost, split (1,) and labels (2,) of the best tree of depth 1; infinite and empty without one."""
+        found = self.subtrees(np.ones(len(self.size), dtype=bool))
+        cost = np.where((found.use <= self.most[:, None]).all(axis=0), found.cost, np.inf)
+        if not np.isfinite(cost).any():
+            return np.inf, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        best = int(cost.argmin())
+        return float(cost[best]), found.threshold[[best]], found.labels[best]
+
+    def _paired(self, one: Subtrees, other: Subtrees, room: float) -> tuple[float, int, int] | None:
+        """Return cost and numbers of the cheapest pair within the limits; ``None`` where there are too many pairs."""
+        most = self.most
+        if self.n_rows <= 1:
+            order = np.argsort(other.use[0], kind="stable") if self.n_rows else np.argsort(other.cost)[:1]
+            cheapest = np.minimum.accumulate(other.cost[order])
+            where = np.maximum.accumulate(np.where(other.cost[order] == cheapest, np.arange(len(order)), 0))
+            if self.n_rows:
+                n = np.searchsorted(other.use[0][order], most[0] - one.use[0], side="right")
+            else:
+                n = np.ones(len(one.cost), dtype=np.int64)
+            total = np.where(n > 0, one.cost + cheapest[np.maximum(n, 1) - 1], np.inf)
+            i = int(total.argmin())
+            return float(total[i]), i, int(order[where[max(int(n[i]), 1) - 1]])
+        order = np.argsort(other.priced)
+        ascending = other.priced[order]
+        n = np.searchsorted(ascending, room - one.priced, side="right")
+        if n.sum() > MAX_PAIRS:
+            return None
+        best = (np.inf, 0, 0)
+        for rows in np.array_split(np.arange(len(n)), max(1, int(n.sum()) // PAIRS)):
+            if not n[rows].sum():
+                continue
+            ones = np.repeat(rows, n[rows])
+            others = order[np.arange(len(ones)) - np.repeat(np.cumsum(n[rows]) - n[rows], n[rows])]
+            within = (one.use[:, ones] + other.use[:, others] <= most[:, None]).all(axis=0)
+            total = np.where(within, one.cost[ones] + other.cost[others], np.inf)
+            at = int(total.argmin())
+            if total[at] < best[0]:
+                best = (float(total[at]), int(ones[at]), int(others[at]))
+        return best

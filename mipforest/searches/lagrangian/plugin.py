@@ -1,0 +1,173 @@
+"""The tree search ``lagrangian``: from a problem with limits on labels to prices, and back to a tree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mipforest.arrays import IntArray
+from mipforest.heuristics.thresholds import chosen_features, tree_of_splits, tree_of_thresholds
+from mipforest.problem.operations import Operations
+from mipforest.problem.problem_data import ProblemData
+from mipforest.problem.structure import Structure, UnivariateProblem
+from mipforest.problem.tree_search import LOCAL_SEARCH, SearchEvents, SearchResult, TreeSearch, get_search
+from mipforest.searches.local.plugin import LocalSearch
+from mipforest.settings import SolveSettings
+from mipforest.solvers.solution import Progress, Status, closed
+from mipforest.trees import Tree
+
+if TYPE_CHECKING:
+    from mipforest.searches.exact.search import Outcome
+    from mipforest.searches.lagrangian.search import Found
+
+#: Why a problem is not taken to whose model something else was added.
+NOT_LABELS = (
+    "something was added to the model that is no limit on sums of labels, as mipforest.constraints adds for shares, "
+    "costs, groups and rates"
+)
+
+#: Share of the time left for each tree that is found without a proof; its random starts, and kicks of each.
+GUESS_SHARE, GUESSES, KICKS = 0.05, 4, 8
+
+#: Depth up to which it proves an optimum in the end, and is chosen before a matrix solver.
+PROVEN_DEPTH = 2
+
+
+class LagrangianSearch(TreeSearch):
+    """Lagrange multipliers over the exact search: trees whose labels obey limits of shares, costs, groups and rates.
+
+    Every limit has a price; the exact search finds the best tree under the prices, and what the relaxation proves. At
+    depth 1 and 2 the rest of the gap is closed by enumeration.
+    """
+
+    name: ClassVar[str] = "lagrangian"
+    summary: ClassVar[str] = "Lagrange multipliers over the exact search, for limits on labels"
+    structures: ClassVar[tuple[type[Structure], ...]] = (UnivariateProblem,)
+    limits_in_words: ClassVar[str] = "that predict classes or decide, with limits on labels that were added"
+    takes_weights: ClassVar[bool] = True
+
+    @classmethod
+    def is_made_for(cls, formulation: type[Operations]) -> bool:
+        """Return whether it takes problems of a formulation; see :class:`TreeSearch`."""
+        return formulation.task in ("classification", "decision") and super().is_made_for(formulation)
+
+    def preferred_for(self, problem: ProblemData) -> bool:
+        """Return whether it proves an optimum where a matrix solver would have to: with limits, to depth 2."""
+        return problem.changed() and problem.topology.depth <= PROVEN_DEPTH and self.takes(problem)
+
+    def objection(self, problem: ProblemData) -> str:
+        """Say why the search does not take a problem as it is now; limits on labels may have been added."""
+        if reason := self.refusal(problem):
+            return reason
+        if problem.as_built.objective_replaced():
+            return "the objective was replaced, and the search minimises its own"
+        sums = problem.formulation.label_sums(problem.model, problem.instance, problem.as_built)
+        return NOT_LABELS if problem.unfinished or sums is None else ""
+
+    def refusal(self, problem: ProblemData) -> str:
+        """Say why the search does not take a problem as it was built; empty where it does."""
+        if reason := super().refusal(problem):
+            return reason
+        charged = problem.structure
+        assert isinstance(charged, UnivariateProblem)
+        return "" if charged.loss == "classes" else f"{problem.formulation.name} predicts numbers"
+
+    def search(
+        self,
+        problem: ProblemData,
+        settings: SolveSettings,
+        *,
+        start: Tree | None,
+        on_progress: Progress | None,
+    ) -> SearchResult:
+        """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
+        from mipforest.searches.exact.plugin import ExactSearch
+        from mipforest.searches.lagrangian.limited import LimitedTrees
+        from mipforest.searches.lagrangian.search import LagrangianSearch as Limits
+
+        local = get_search(LOCAL_SEARCH)
+        assert isinstance(local, LocalSearch)
+        events, budget = SearchEvents(on_progress), problem.budget
+        formulation, instance, charged = problem.formulation, problem.instance, problem.structure
+        assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
+        sums = formulation.label_sums(problem.model, instance, problem.as_built)
+        assert sums is not None
+        excluded, interrupted = budget.excluded_seconds, False
+
+        def deadline() -> float:
+            """Return when time is over: loading a search, or compiling it, eats nothing of the limit."""
+            return events.deadline(settings.time_limit) + budget.excluded_seconds - excluded
+
+        def exact_tree(relaxed: UnivariateProblem, best: float, complete: bool) -> Outcome:
+            return ExactSearch().outcome(
+                relaxed,
+                problem.topology.depth,
+                budget,
+                best=best,
+                deadline=deadline(),
+                on_progress=lambda *_: budget.stopped,
+                complete=complete,
+                threads=settings.threads,
+            )
+
+        def guess(relaxed: UnivariateProblem, chosen: IntArray) -> IntArray | None:
+            until = monotonic() + GUESS_SHARE * (deadline() - monotonic())
+            if monotonic() >= until:
+                return None
+            splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, chosen)
+            outcome = local.improved(
+                relaxed,
+                problem.data.X,
+                splits,
+                budget,
+                starts=GUESSES,
+                kicks=KICKS,
+                hyperplanes=0,
+                seed=settings.seed,
+                threads=settings.threads,
+                deadline=until,
+                on_progress=lambda *_: budget.stopped,
+            )
+            return chosen_of(tree_of_splits(problem.data, problem.topology, outcome.tree.w, outcome.tree.b))
+
+        def chosen_of(tree: Tree) -> IntArray:
+            """Return the threshold of each split of a tree."""
+            u = charged.thresholds.encode(chosen_features(tree), -tree.b)
+            return charged.thresholds.decode(u)
+
+        def look(found: Found) -> bool:
+            nonlocal interrupted
+            value = found.cost / charged.unit
+            interrupted = interrupted or events.tell(
+                value, min(found.bound / charged.unit, value), found.evaluated
+            )
+            return interrupted or monotonic() >= deadline()
+
+        trees = LimitedTrees.of(charged, problem.topology.depth, sums)
+        known = instance.known if start is None else start
+        search = Limits(trees, exact_tree, guess, look, settings.gap)
+        found = search.run(None if known is None else chosen_of(known))
+        if found.infeasible:
+            told = events.end(np.nan, np.inf, found.evaluated)
+            return SearchResult(
+                None, np.inf, Status.INFEASIBLE, found.evaluated, told, message=found.infeasible
+            )
+        best, value = None, np.inf
+        if found.chosen is not None and found.labels is not None:
+            splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, found.chosen)
+            best = replace(splits, leaf_value=found.labels)
+            value = formulation.evaluate(best, instance)
+        bound = max(0.0, min(found.bound / charged.unit, value))
+        status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
+        if best is not None and closed(value, bound, settings.gap):
+            status = Status.OPTIMAL
+        elif not interrupted and monotonic() < deadline():
+            status = Status.LIMIT
+        message = f"{found.evaluated} exact trees under prices of {len(trees.use)} limits"
+        if status is Status.LIMIT:
+            message += "; the relaxation leaves a gap"
+        told = events.end(value, bound, found.evaluated)
+        return SearchResult(best, bound, status, found.evaluated, told, message=message)
