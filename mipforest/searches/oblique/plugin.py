@@ -33,6 +33,9 @@ FEW_GROUPS = 100
 #: The same for the descent, node by node.
 DESCENT_SHARE, DESCENT_SECONDS = 0.2, 60.0
 
+#: Numbers of samples between which OCT-H with any number of features was measured beside a matrix solver.
+MEASURED = 150, 1_000
+
 #: Most different targets with absolute loss: each is a possible prediction, with a column of charges.
 MOST_TARGETS = 200
 
@@ -65,13 +68,13 @@ class ObliqueSearch(TreeSearch):
         return ""
 
     def preferred_for(self, problem: ProblemData) -> bool:
-        """Return whether it is stronger than a matrix solver, by ``docs/tree_searches.md``.
-
-        Splits whose features are free, or cheap, and not limited to two were not measured beside one.
-        """
+        """Return whether it is stronger than a matrix solver, by ``docs/tree_searches.md``."""
         structure = problem.structure
-        few = isinstance(structure, HyperplaneCharges) and 0 < structure.max_features <= 2
-        return (few or isinstance(structure, LabelledLeaves)) and not self.objection(problem)
+        stronger = isinstance(structure, LabelledLeaves)
+        if isinstance(structure, HyperplaneCharges):
+            of_classes = structure.loss == "classes" and MEASURED[0] <= problem.data.n <= MEASURED[1]
+            stronger = of_classes or 0 < structure.max_features <= 2
+        return stronger and not self.objection(problem)
 
     def search(
         self,
