@@ -16,6 +16,11 @@ from mipforest.errors import Unsupported
 SUMS = 1e-9
 
 
+def seeds(quick):
+    """100 seeds; those from ``quick`` on are slow: the first 20 have every kind of limit, weights and costs."""
+    return [pytest.param(s, marks=() if s < quick else pytest.mark.slow) for s in range(100)]
+
+
 def subtrees(X, here, sums, depth, alpha, n_min):
     """(m, 1 + r) costs and uses of all trees for some samples, from the definition: sums (n, K, 1 + r)."""
     if len(here) < n_min:
@@ -82,7 +87,7 @@ def best_value(problem, sums, most, alpha, unit):
     return float(found[within, 0].min(initial=np.inf)) / unit
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_the_optimum_is_that_of_enumeration(seed):
     problem, *case = limited_case(seed)
     expected, size = best_value(problem, *case), float(case[0][:, :, 0].max()) / case[-1]
@@ -96,9 +101,7 @@ def test_the_optimum_is_that_of_enumeration(seed):
     assert at_most(result.bound, expected + SUMS * size)
 
 
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=() if seed < 8 else pytest.mark.slow) for seed in range(100)]
-)
+@pytest.mark.parametrize("seed", seeds(8))
 def test_rows_have_the_same_optimum(seed):
     if seed % 11 == 3:
         return  # costs of 1e6 beside 1e-6 are beyond a solver's tolerances
