@@ -51,7 +51,7 @@ from typing import ClassVar
 import numpy as np
 
 from formulations.margins import MarginLimits, at_nodes, screened
-from formulations.splits.linear import LinearInstance, LinearTree, declare_hyperplanes, losses_paid
+from formulations.splits.linear import NO_COSTS, LinearInstance, LinearTree, declare_hyperplanes, losses_paid
 from mipforest.arrays import FloatArray
 from mipforest.heuristics.linear_starts import local_svm, svm_path
 from mipforest.heuristics.node_problems import NodeProblems
@@ -82,7 +82,8 @@ class Margot(LinearTree):
     starts = ("svm-path", "local-svm", "cart")
     quick_start = "local-svm"
     refused_parameters: ClassVar[Mapping[str, str]] = {
-        "max_features": "hfs-margot limits the features per node by its parameter B"
+        **NO_COSTS,
+        "max_features": "hfs-margot limits the features per node by its parameter B",
     }
 
     variants: ClassVar[tuple[str, ...]] = ("valid", "paper", "tight")

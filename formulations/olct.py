@@ -41,7 +41,7 @@ import numpy as np
 
 from formulations.margins import at_nodes
 from formulations.splits.levels import LevelInstance, LevelTree
-from formulations.splits.linear import GAP, GAPS, declare_hyperplanes
+from formulations.splits.linear import GAP, GAPS, NO_COSTS, declare_hyperplanes
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.model import LinearExpr, Model
@@ -73,7 +73,8 @@ class Olct(LevelTree):
     source = "Aldinucci, PhD thesis, section 3.2"
     scaling: ClassVar[Scaling] = "standard"
     refused_parameters: ClassVar[Mapping[str, str]] = {
-        "max_features": "budgeted-olct limits the features per node by its parameter B"
+        **NO_COSTS,
+        "max_features": "budgeted-olct limits the features per node by its parameter B",
     }
 
     C: PerNode = parameter(1.0, "penalty of the log-loss", above=0)
@@ -195,7 +196,10 @@ class UnivariateOlct(_SparseOlct):
     name = "univariate-olct"
     summary = "OLCT with one feature per node"
     source = "Aldinucci, PhD thesis, section 3.2, remark 2"
-    refused_parameters: ClassVar[Mapping[str, str]] = {"max_features": "each of its splits has one feature"}
+    refused_parameters: ClassVar[Mapping[str, str]] = {
+        **NO_COSTS,
+        "max_features": "each of its splits has one feature",
+    }
 
     def node_problems(self, topology: Topology) -> NodeProblems:
         one = np.ones(topology.n_branches, dtype=np.int64)

@@ -72,6 +72,11 @@ from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import clear_residue, keep_sides
 
+#: What models refuse whose nodes pay for margins, and why.
+NO_COSTS: Mapping[str, str] = {
+    "costs": "the loss of a margin has no cost of a predicted class; take oct or oct-h, or weights of samples"
+}
+
 #: Most samples for which the papers' constants are compared with proven ones: that takes all distances.
 MAX_SAMPLES = 10_000
 
@@ -125,6 +130,7 @@ class LinearTree(Formulation):
 
     two_classes = True
     takes_weights = True
+    refused_parameters: ClassVar[Mapping[str, str]] = NO_COSTS
     variants: ClassVar[tuple[str, ...]] = ("valid", "paper")
     least_objective = 0.0
     gap_parameter = "epsilon"

@@ -128,7 +128,7 @@ def import_solution(
             rich_help_panel=o.MODEL,
         ),
     ],
-    model_options: Annotated[o.ModelOptions, o.Without("depth", "variant", "ensemble")],
+    model_options: Annotated[o.ModelOptions, o.Without("depth", "cost_matrix", "variant", "ensemble")],
     ensemble: Annotated[
         str | None,
         Option(

@@ -263,6 +263,14 @@ class ModelOptions:
             help="Parameter of the model, as in C=10, or C=1,10 for one value per level. Repeatable.",
         ),
     ] = None
+    cost_matrix: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE.csv",
+            help="Costs of errors, of oct, oct-h and orct: the first line has the predicted classes, the first column "
+            "the true ones, in any order.",
+        ),
+    ] = None
     variant: Annotated[
         str | None, Option(metavar="NAME", help="Variant of the model; by default its strongest.")
     ] = None
@@ -287,11 +295,17 @@ class ModelOptions:
             If the variant is unknown, or the model mimics no ensemble.
         """
         from mipforest.errors import did_you_mean
-        from mipforest.problem.parameters import ensemble_parameter_of, parse_parameters
+        from mipforest.problem.parameters import check_parameters, ensemble_parameter_of, parse_parameters
         from mipforest.problem.registry import get_formulation, make_formulation
 
         cls = get_formulation(model)
         values = parse_parameters(cls, self.param or ())
+        if self.cost_matrix is not None:
+            if "costs" in values:
+                raise CommandError(
+                    "--cost-matrix and --param costs= both give the costs of errors; leave one out"
+                )
+            values |= check_parameters(cls, {"costs": str(self.cost_matrix)})
         if self.variant is not None and self.variant not in cls.variants:
             known = ", ".join(cls.variants)
             raise CommandError(

@@ -75,8 +75,9 @@ class OCTClassifier(PaperEstimator, TreeClassifier):
     N_min
         Least number of samples in a leaf that holds any; at least 1.
     costs
-        K rows of K costs of predicting the class of the column for a sample of the class of the row, classes sorted, or
-        a ``.csv`` file of them; ``None`` for 1 per error.
+        K rows of K costs of predicting the class of the column for a sample of the class of the row, classes sorted;
+        a DataFrame with the names of the classes as index and columns, in any order; or a ``.csv`` file of either.
+        ``None`` for 1 per error.
     depth, and all others
         As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
 
@@ -114,8 +115,9 @@ class OCTHClassifier(PaperEstimator, TreeClassifier):
     max_features
         Most features in a split; 0 for any number.
     costs
-        K rows of K costs of predicting the class of the column for a sample of the class of the row, classes sorted, or
-        a ``.csv`` file of them; ``None`` for 1 per error.
+        K rows of K costs of predicting the class of the column for a sample of the class of the row, classes sorted;
+        a DataFrame with the names of the classes as index and columns, in any order; or a ``.csv`` file of either.
+        ``None`` for 1 per error.
     depth, and all others
         As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -21,7 +21,7 @@ from mipforest.heuristics.cart import cart
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
-from mipforest.problem.parameters import ParameterError
+from mipforest.problem.parameters import NamedCosts, ParameterError
 from mipforest.problem.structure import LabelSums, Structure
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Predictor, Topology, Tree
@@ -118,7 +118,7 @@ class ModelOperations(ABC):
     #: Blocks of continuous variables whose bounds, and rows with each other and with integers, hold for every tree.
     blocks_of_every_tree: ClassVar[frozenset[str]] = frozenset()
 
-    def for_data(self, data: Dataset) -> tuple[Self, tuple[str, ...]]:  # noqa: ARG002
+    def for_data(self, data: Dataset) -> tuple[Self, tuple[str, ...]]:
         """Put numbers in the place of hyperparameters that are relative to the data.
 
         Parameters
@@ -130,8 +130,18 @@ class ModelOperations(ABC):
         -------
         tuple
             The formulation, itself where nothing is relative, and notes of the result that state the numbers.
+
+        Raises
+        ------
+        ParameterError
+            If costs by the names of classes leave out a class of the data, or name another one.
         """
-        return self, ()
+        costs = getattr(self, "costs", None)
+        # Data without classes are refused later, with their own words.
+        if not isinstance(costs, NamedCosts) or data.task != "classification":
+            return self, ()
+        own: Any = self
+        return replace(own, costs=costs.ordered("costs", data)), ()
 
     def check_data(self, data: Dataset, topology: Topology) -> None:  # noqa: B027 - most models take any data
         """Refuse data, a depth, or hyperparameters that do not fit them; quick, as it is asked before every fit.

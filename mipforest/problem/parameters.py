@@ -5,11 +5,13 @@ A kind says how values are read from texts, checked, recorded in files and taken
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_type_hints
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, get_type_hints
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.ensembles import describe_target, fitted_target, names_no_file
 from mipforest.errors import ParameterError as ParameterError
-from mipforest.errors import did_you_mean, suggestion
+from mipforest.errors import did_you_mean, some_of, suggestion
 
 #: A value per branch node: one for all, one per level (root first), or one per node in heap order.
 PerNode = float | tuple[float, ...]
@@ -267,9 +269,50 @@ class Text(ParameterKind):
         return not self.choices
 
 
+class NamedCosts(NamedTuple):
+    """Costs of errors by the names of classes, before the order of the data's classes is known.
+
+    Attributes
+    ----------
+    classes
+        (K,) names, in the order of the rows.
+    rows
+        K rows of K costs; columns have the order of the rows.
+    """
+
+    classes: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
+
+    def ordered(self, parameter: str, data: Dataset) -> tuple[tuple[float, ...], ...]:
+        """Return the rows and columns in the order of the data's classes.
+
+        Raises
+        ------
+        ParameterError
+            If a class of the data has no costs, or the data have no such class.
+        """
+        classes = [str(name) for name in data.classes]
+        missing = [name for name in classes if name not in self.classes]
+        unknown = [name for name in self.classes if name not in classes]
+        problems = [f"no costs of class {some_of(missing)}"] if missing else []
+        problems += [f"costs of {some_of(unknown)}, which is no class of {data.name}"] if unknown else []
+        if problems:
+            raise ParameterError(
+                f"parameter {parameter} has {', and '.join(problems)}; give one row and one column for each of "
+                f"{some_of(classes)}"
+            )
+        at = [self.classes.index(name) for name in classes]
+        return tuple(tuple(self.rows[i][k] for k in at) for i in at)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Costs(ParameterKind):
-    """A matrix of misclassification costs, rows in lists or in a ``.csv`` file; the classes are in the data's order."""
+    """A matrix of misclassification costs: rows in the order of the data's classes, or by the names of classes.
+
+    Rows are lists, or lines of a ``.csv`` file. With names, it is a data frame (index: true classes, columns: predicted
+    ones), a mapping of mappings, or a ``.csv`` file whose first line has the predicted classes behind one entry that
+    is no number, and whose other lines begin with the true class. The classes may have any order.
+    """
 
     name = "cost matrix"
 
@@ -279,50 +322,132 @@ class Costs(ParameterKind):
         return "K x K, >= 0"
 
     def parse(self, parameter: str, text: str) -> Any:
-        """Read ``0,1;5,0``, or the name of a ``.csv`` file without column names."""
+        """Read ``0,1;5,0``, or the name of a ``.csv`` file."""
         if text.endswith(".csv"):
             return self.check(parameter, text)
         try:
             rows = [[float(entry) for entry in row.split(",")] for row in text.split(";")]
         except ValueError:
             error = _no_value(parameter, text, self.name)
-            raise ParameterError(f"{error} such as '0,1;5,0', or a .csv file of numbers") from None
+            raise ParameterError(f"{error} such as '0,1;5,0', or a .csv file") from None
         return self.check(parameter, rows)
 
     def check(self, parameter: str, value: Any) -> Any:
-        """Return a tuple of rows; ``None`` stays."""
+        """Return a tuple of rows, :class:`NamedCosts` where classes have names; ``None`` stays."""
         if value is None:
             return None
         if isinstance(value, str):
-            try:
-                value = np.loadtxt(value, delimiter=",", ndmin=2)
-            except (OSError, ValueError) as error:
-                raise ParameterError(
-                    f"parameter {parameter}: no costs can be read from {value!r} ({error}); give a .csv file with K "
-                    "lines of K numbers and no names"
-                ) from None
-        try:
-            costs = np.array(value, dtype=np.float64)
-        except OverflowError:
-            raise ParameterError(
-                f"parameter {parameter} has an entry beyond double precision; costs are finite and at least 0"
-            ) from None
-        except (TypeError, ValueError):
-            costs = np.zeros(0)
-        if costs.ndim != 2 or len(costs) < 2 or costs.shape[0] != costs.shape[1]:
-            raise ParameterError(
-                f"parameter {parameter} has the shape {np.shape(costs)}; give K rows of K costs, one row for each "
-                "class of a sample, one column for each class that is predicted"
-            )
-        if not (np.isfinite(costs) & (costs >= 0)).all():
-            raise ParameterError(
-                f"parameter {parameter} has the entry {costs.min():g}; costs are finite and at least 0"
-            )
-        return tuple(map(tuple, costs.tolist()))
+            value = _read_costs(parameter, value)
+        elif hasattr(value, "to_dict") and hasattr(value, "columns"):
+            _check_once(parameter, "row", list(map(str, value.index)))
+            _check_once(parameter, "column", list(map(str, value.columns)))
+            value = value.to_dict("index")
+        if isinstance(value, Mapping):
+            value = _costs_by_name(parameter, value)
+        if isinstance(value, NamedCosts):
+            return NamedCosts(value.classes, _cost_rows(parameter, value.rows))
+        return _cost_rows(parameter, value)
+
+    def to_json(self, value: Any) -> Any:
+        """Write names as a mapping of mappings."""
+        if isinstance(value, NamedCosts):
+            rows = [dict(zip(value.classes, row, strict=True)) for row in value.rows]
+            return dict(zip(value.classes, rows, strict=True))
+        return value
 
     def may_name_file(self, value: Any) -> bool:
         """Say that a text does; files record the numbers that were read from it."""
         return isinstance(value, str)
+
+
+def _cost_rows(parameter: str, value: Any) -> tuple[tuple[float, ...], ...]:
+    """Return K rows of K costs."""
+    try:
+        costs = np.array(value, dtype=np.float64)
+    except OverflowError:
+        raise ParameterError(
+            f"parameter {parameter} has an entry beyond double precision; costs are finite and at least 0"
+        ) from None
+    except (TypeError, ValueError):
+        costs = np.zeros(0)
+    if costs.ndim != 2 or len(costs) < 2 or costs.shape[0] != costs.shape[1]:
+        raise ParameterError(
+            f"parameter {parameter} has the shape {np.shape(costs)}; give K rows of K costs, one row for each "
+            "class of a sample, one column for each class that is predicted"
+        )
+    if not (np.isfinite(costs) & (costs >= 0)).all():
+        raise ParameterError(
+            f"parameter {parameter} has the entry {costs.min():g}; costs are finite and at least 0"
+        )
+    return tuple(map(tuple, costs.tolist()))
+
+
+def _costs_by_name(parameter: str, value: Mapping[Any, Any]) -> NamedCosts:
+    """Read a mapping from true to predicted classes to costs."""
+    if not all(isinstance(row, Mapping) for row in value.values()):
+        raise ParameterError(
+            f"parameter {parameter} has a class without a row; give the costs by true class, then by predicted class"
+        )
+    table = {str(true): {str(name): cost for name, cost in row.items()} for true, row in value.items()}
+    classes = tuple(table)
+    for true, row in table.items():
+        if odd := sorted(row.keys() ^ table.keys()):
+            raise ParameterError(
+                f"parameter {parameter}: class {some_of(odd)} has only a row, or only a column, at the row of class "
+                f"{true}; give one row and one column for each class"
+            )
+    return NamedCosts(classes, tuple(tuple(row[name] for name in classes) for row in table.values()))
+
+
+def _read_costs(parameter: str, path: str) -> Any:
+    """Read a .csv file with or without names of classes; errors say the line."""
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            lines = [(reader.line_num, [entry.strip() for entry in row]) for row in reader if any(row)]
+    except (OSError, ValueError, csv.Error) as error:
+        raise ParameterError(
+            f"parameter {parameter}: no costs can be read from {path!r} ({error}); give a .csv file with K lines of K "
+            "numbers, or with the names of the classes as first line and first column"
+        ) from None
+    if not lines or _is_number(lines[0][1][0]):
+        return [_costs_of_line(path, at, row) for at, row in lines]
+    classes = lines[0][1][1:]
+    _check_once(parameter, "column", classes)
+    _check_once(parameter, "row", [row[0] for _, row in lines[1:]])
+    table = {}
+    for at, (true, *row) in lines[1:]:
+        if len(row) != len(classes):
+            raise ParameterError(
+                f"{path}, line {at}: class {true} has {len(row)} costs for {len(classes)} predicted classes; give one "
+                "for each"
+            )
+        table[true] = dict(zip(classes, _costs_of_line(path, at, row), strict=True))
+    return table
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _costs_of_line(path: str, at: int, row: Sequence[str]) -> list[float]:
+    for entry in row:
+        if not _is_number(entry) or not 0 <= float(entry) < np.inf:
+            raise ParameterError(
+                f"{path}, line {at}: {entry!r} is no cost; costs are finite numbers and at least 0"
+            )
+    return [float(entry) for entry in row]
+
+
+def _check_once(parameter: str, what: str, names: Sequence[str]) -> None:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ParameterError(
+            f"parameter {parameter} has more than one {what} of class {some_of(twice)}; give one for each class"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

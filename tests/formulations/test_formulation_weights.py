@@ -1,6 +1,7 @@
 """Weights of samples and costs of classes: optima of whole weights are those of repeated samples, in every model."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from enumerate_trees import best_tree_value
 from sklearn.ensemble import RandomForestClassifier
@@ -10,6 +11,7 @@ from formulations.miret import Miret
 from formulations.oct import Oct
 from formulations.oct_h import OctH
 from mipforest.data import DataError, Dataset
+from mipforest.estimators import OCTClassifier
 from mipforest.problem.parameters import ParameterError, parse_parameters
 from mipforest.problem.registry import formulation_classes
 from mipforest.testing.formulation_conformance import few_samples, repeated, small_data
@@ -106,6 +108,20 @@ def test_costs_are_read_from_text_and_file(tmp_path):
         assert parse_parameters(Oct, [f"costs={text}"]) == {"costs": wanted}
     assert OctH(costs=str(path)).costs == OctH(costs=np.array(wanted)).costs == wanted
     assert Oct().parameters()["costs"] is None
+
+
+def test_costs_by_names_of_classes_have_any_order():
+    X, y = np.arange(6.0)[:, None], np.array(["no", "yes", "no", "yes", "yes", "no"])
+    table = pd.DataFrame([[0, 7], [2, 0]], index=["yes", "no"], columns=["yes", "no"])
+    data = Dataset.from_arrays(X, y)
+    for costs in (table, table[["no", "yes"]], {"no": {"yes": 2, "no": 0}, "yes": {"no": 7, "yes": 0}}):
+        assert Oct(costs=costs).build(data, 1).formulation.costs == ((0, 2), (7, 0))
+        named = Oct(costs=costs)
+        assert Oct(costs=named.parameters()["costs"]) == named
+    fitted, by_rows = (OCTClassifier(depth=1, costs=c).fit(X, y) for c in (table, [[0, 2], [7, 0]]))
+    assert (fitted.predict(X) == by_rows.predict(X)).all()
+    with pytest.raises(ParameterError, match="costs of no, which is no class of"):
+        Oct(costs=table).build(Dataset.from_arrays(X, np.char.replace(y, "no", "maybe")), 1)
 
 
 @pytest.mark.parametrize(
