@@ -32,7 +32,7 @@ from mipforest.report.markup import (
 )
 from mipforest.report.tree_section import shaded
 from mipforest.trees import Tree
-from mipforest.trees.measures import N_BINS
+from mipforest.trees.measures import N_BINS, reward_measures
 
 #: Most measures that are listed.
 MAX_MEASURES = 50
@@ -50,6 +50,7 @@ WIDE = 50.0
 def quality_section(content: Content, fitted: FittedTree) -> Element:
     """Return the section with measures, and what lies behind them."""
     parts: list[Element] = [*measures_table(content), *calibration(content.result)]
+    parts += _decisions(content, fitted.tree)
     parts += _confusion(content, fitted) if fitted.tree.is_classifier else _predicted(content, fitted.tree)
     return section("Quality", *parts, id_="quality")
 
@@ -79,6 +80,49 @@ def _datasets(content: Content) -> Iterator[tuple[str, Dataset]]:
         yield "Training", content.samples.train
         if content.samples.test is not None:
             yield "Test", content.samples.test
+
+
+def _decisions(content: Content, tree: Tree) -> list[Element]:
+    """Compare the tree with each decision for all samples, where samples have rewards."""
+    tables = [
+        decision_table(
+            tree.classes, data.rewards, tree.predict(data.X_raw).astype(np.int64), data.weights, words
+        )
+        for words, data in _datasets(content)
+        if data.rewards is not None
+    ]
+    text = (
+        "The mean reward of the tree, and of each decision if all samples had it, with standard errors. The tree was "
+        "chosen on the training samples: its mean reward there is optimistic."
+    )
+    return [element("h3", "Decisions"), element("p", text), *tables] if tables else []
+
+
+def decision_table(
+    classes: tuple[str, ...], rewards: FloatArray, decided: IntArray, weights: FloatArray, words: str
+) -> Element:
+    """Return the tree and the decisions (best first): share of the samples' weight, mean reward, its standard error."""
+    K = rewards.shape[1]
+    shares = np.bincount(decided, weights, minlength=K) / weights.sum()
+    own = reward_measures(rewards, decided, weights)
+    singles = [reward_measures(rewards, np.full(len(rewards), k), weights) for k in range(K)]
+    order = sorted(range(K), key=lambda k: -singles[k].mean_reward)
+    rows: list[list[Part]] = [["the tree", "–", number(own.mean_reward), number(own.mean_reward_error)]]
+    rows += [
+        [
+            f"{short(classes[k])} for all{' (best single decision)' if k == order[0] else ''}",
+            percent(float(shares[k])),
+            number(singles[k].mean_reward),
+            number(singles[k].mean_reward_error),
+        ]
+        for k in order[:MAX_CLASSES]
+    ]
+    made = table(["", "Share in the tree", "Mean reward", "± error"], rows, f"{words} samples")
+    if K > MAX_CLASSES:
+        made.append(
+            element("p", f"{K - MAX_CLASSES} decisions of lower mean rewards are left out.", class_="faint")
+        )
+    return made
 
 
 def _confusion(content: Content, fitted: FittedTree) -> list[Element]:

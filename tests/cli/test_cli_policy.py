@@ -1,11 +1,14 @@
 """Policy trees on the command line: rewards of a file, and rewards that are estimated of a trial."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 from tolerance import less
+
+from mipforest.report.quality import decision_table
 
 
 @pytest.fixture
@@ -35,7 +38,22 @@ def test_rewards_of_a_file(mipforest, tables, tmp_path):
     assert told["predictions"] == ["drug" if age < 50 else "none" for age in ages]
     assert mipforest("show", tmp_path / "run").code == 0
     assert mipforest("report", tmp_path / "run", "-o", tmp_path / "run.html").code == 0
-    assert "Mean reward" in (tmp_path / "run.html").read_text()
+    page = (tmp_path / "run.html").read_text()
+    assert "Mean reward" in page
+    assert "(best single decision)" in page
+    assert {"none for all", "drug for all"} <= {*re.findall("(?:none|drug) for all", page)}
+
+
+def test_the_page_compares_the_tree_with_each_decision_for_all():
+    rewards, weights = np.array([[0.0, 4.0], [2.0, 0.0], [1.0, 0.0]]), np.array([1.0, 2.0, 1.0])
+    made = decision_table(("a", "b"), rewards, np.array([1, 0, 0]), weights, "Training")
+    rows = [["".join(cell.itertext()) for cell in row] for row in made.iter("tr")]
+    assert rows[0] == ["", "Share in the tree", "Mean reward", "± error"]
+    # The standard error of weighted means: sum of (w (r - mean))^2, with weights 1/4, 1/2, 1/4.
+    assert rows[1][:3] == ["the tree", "–", "2.25"]
+    assert rows[2][:3] == ["a for all (best single decision)", "75.0%", "1.25"]
+    assert rows[3][:3] == ["b for all", "25.0%", "1"]
+    assert float(rows[2][3]) == pytest.approx(np.sqrt(0.3125**2 + 0.375**2 + 0.0625**2), rel=1e-3)
 
 
 def test_scores_of_a_trial(mipforest, tables):
