@@ -30,10 +30,13 @@ LOCAL_SHARE, LOCAL_SECONDS = 0.1, 30.0
 #: thread unless the settings say otherwise: runs are the same then.
 FEW_GROUPS = 100
 
-#: The same for the descent, node by node; and for supports of many features, whose bounds leave gaps, so that the tree
-#: is what can still be improved.
+#: The same for the descent, node by node; and for OCT-H with many features per split, whose bounds leave gaps, so that
+#: the tree is what can still be improved.
 DESCENT_SHARE, DESCENT_SECONDS = 0.2, 60.0
-LONG_SHARE, LONG_SECONDS, LONG_VISITS = 0.6, 600.0, 30
+LONG_SHARE, LONG_SECONDS = 0.6, 600.0
+
+#: Visits of the descent without a better tree, for each group, unless splits have at most two features.
+LONG_VISITS = 30
 
 #: Numbers of samples between which OCT-H with any number of features was measured beside a matrix solver.
 MEASURED = 150, 1_000
@@ -146,11 +149,11 @@ class ObliqueSearch(TreeSearch):
         descends = improves and (isinstance(structure, LabelledLeaves) or structure.loss == "classes")
         if not stopped and descends:
             now = monotonic()
-            short = few or isinstance(structure, LabelledLeaves) or deadline == np.inf
-            share, most = (DESCENT_SHARE, DESCENT_SECONDS) if short else (LONG_SHARE, LONG_SECONDS)
+            many = isinstance(structure, HyperplaneCharges) and not few
+            share, most = (LONG_SHARE, LONG_SECONDS) if many else (DESCENT_SHARE, DESCENT_SECONDS)
             end = now + min(most, share * (deadline - now))
             descent = Descent(own, (trees.value - offset) * unit, settings.seed)
-            visits = (VISITS if short else LONG_VISITS) * own.n_groups
+            visits = (VISITS if few else LONG_VISITS) * own.n_groups
             _improve(descent, trees, lambda: monotonic() >= end or tell(least, 0), visits)
         threads = settings.threads or (1 if own.n_groups <= FEW_GROUPS else os.cpu_count() or 1)
         exact = search.ObliqueSearch(
