@@ -29,17 +29,13 @@ from mipforest.searches import compile_by
 from mipforest.searches.exact.cover_search import CoverSearch, middle_threshold
 from mipforest.searches.exact.search import TOLERANCE, distinct_rows, tiny_rows
 from mipforest.searches.exact.tables import Rows
-from mipforest.time_budget import TimeBudget
+from mipforest.time_budget import Stopped, TimeBudget
 
 #: Most trees of one side of a threshold that are listed: 32 bytes each.
 MAX_LISTED = 200_000
 
 #: Most trees that are remembered for sets of rows that come again; then all are forgotten.
 MAX_REMEMBERED = 10_000_000
-
-
-class Stopped(Exception):
-    """The caller has stopped the listing."""
 
 
 @dataclass(frozen=True, eq=False)
