@@ -138,7 +138,6 @@ class Problem(ProblemData):
                 solver = solver_or_search(solver)
         with self.budget.phase("load"):  # as may the searches that are asked
             solver, why = solver.choose(self, settings) if isinstance(solver, Auto) else (solver, "")
-        with self.budget.phase("load"):
             lister = lister_for(self, settings)
         with one_blas_thread():
             solved = with_conflict(solve_problem(self, solver, settings, on_progress))

@@ -172,6 +172,13 @@ class _Collected:
         return Trees(*self._parts[0], cuts, tuple(self._sides), self._first, whole)
 
 
+def _mask(rows: Rows, number: IntArray) -> BoolArray:
+    """Return (n,) which rows have the given numbers."""
+    chosen = np.zeros(rows.rank.shape[1], dtype=bool)
+    chosen[number] = True
+    return chosen
+
+
 @dataclass(frozen=True, eq=False)
 class _Part:
     """Some of the rows.
@@ -190,9 +197,7 @@ class _Part:
     @classmethod
     def of(cls, rows: Rows, number: IntArray) -> _Part:
         """Return some of all rows."""
-        chosen = np.zeros(rows.rank.shape[1], dtype=bool)
-        chosen[number] = True
-        return cls(rows.take(chosen), number)
+        return cls(rows.take(_mask(rows, number)), number)
 
     @property
     def order(self) -> Int32Array:
@@ -282,9 +287,7 @@ class _Listing:
         return trees
 
     def _key(self, number: IntArray) -> bytes:
-        chosen = np.zeros(self.rows.rank.shape[1], dtype=bool)
-        chosen[number] = True
-        return np.packbits(chosen).tobytes()
+        return np.packbits(_mask(self.rows, number)).tobytes()
 
     def collect(self, part: _Part, levels: int, found: _Collected) -> IntArray | None:
         """Find the trees of some rows; return the splits where there is one level."""
@@ -393,7 +396,7 @@ class _Listing:
             bound, _, f, low, high, left, right = heapq.heappop(heap)
             if bound + self.cost > found.budget + self.tolerance:
                 return
-            t = middle_threshold(np.sort(rows.rank[f]), low, high)
+            t = middle_threshold(part.own_ranks[f], low, high)
             on_left, on_right = part.sides(f, t)
             rest = found.budget - self.cost
             value, below = self._best(on_left, rest - right)
@@ -476,16 +479,8 @@ def list_trees(
         What trees are charged.
     depth
         Most splits on a path, 1 to 3.
-    budget
-        Greatest objective; infinite for none.
-    most
-        Most trees, the best ones; at least 1.
-    shrink
-        Whether trees that are worse than so many others need not be counted.
-    all_labels
-        Whether leaves may have any label, in place of the best one.
-    stopped
-        Asked now and then whether to stop; what was found is returned then.
+    budget, most, shrink, all_labels, stopped
+        As for :meth:`~mipforest.problem.tree_search.TreeSearch.list_trees`.
     """
     rows, base = distinct_rows(problem, merged=False)
     scale = float(

@@ -78,7 +78,7 @@ class ObliqueSearch(TreeSearch):
         stronger = isinstance(structure, LabelledLeaves)
         if isinstance(structure, HyperplaneCharges):
             of_classes = structure.loss == "classes" and MEASURED[0] <= problem.data.n <= MEASURED[1]
-            stronger = of_classes or 0 < structure.max_features <= 2
+            stronger = of_classes or _has_few_features(structure)
         return stronger and not self.objection(problem)
 
     def search(
@@ -111,7 +111,7 @@ class ObliqueSearch(TreeSearch):
             return stopped
 
         # One split on two features is proven sooner than a local search ends.
-        few = isinstance(structure, HyperplaneCharges) and 0 < structure.max_features <= 2
+        few = _has_few_features(structure)
         improves = not (few and problem.topology.depth == 1)
         if (
             not stopped
@@ -176,6 +176,11 @@ class ObliqueSearch(TreeSearch):
             events.end(trees.value, bound, exact.steps),
             message=_MESSAGE,
         )
+
+
+def _has_few_features(structure: HyperplaneCharges | LabelledLeaves) -> bool:
+    """Return whether splits have at most two features: lines, which the exact search takes by their directions."""
+    return isinstance(structure, HyperplaneCharges) and 0 < structure.max_features <= 2
 
 
 _MESSAGE = "the bound is that of all hyperplanes with the gap, less the tolerance of the rows"
