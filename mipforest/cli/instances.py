@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Exit, Option, Typer
 
 from mipforest.cli import options as o
-from mipforest.cli.errors import NO_ANSWER, ReportingGroup
+from mipforest.cli.errors import NO_ANSWER, CommandError, ReportingGroup
 from mipforest.cli.output import print_json, print_table, print_text
 from mipforest.formatting import value_text
 
 if TYPE_CHECKING:
-    from mipforest.instances import Entry, Library
+    from mipforest.instances import Entry, Library, Run
 
 app = Typer(
     cls=ReportingGroup,
@@ -194,7 +194,7 @@ def improve(
         int | None, Option(min=1, metavar="N", help="Threads; by default the solver decides.")
     ] = None,
     seed: Annotated[int, Option(min=0, metavar="N", help="Seed of the solver.")] = 0,
-    unsolved: Annotated[bool, Option("--unsolved", help="Leave out what is solved already.")] = False,
+    unsolved: Annotated[bool, Option("--unsolved", help="Leave out those whose gap is closed.")] = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -207,7 +207,7 @@ def improve(
     entries = []
     for spec in lib.chosen(tuple(only or ())):
         known = lib.entries().get(spec.name)
-        if unsolved and known is not None and known.status == "solved":
+        if unsolved and known is not None and known.status != "open":
             continue
         entry = improved(lib, spec, solver, settings)
         entries.append(entry)
@@ -216,6 +216,100 @@ def improve(
             print_text(f"{spec.name}: {entry.status}, objective {objective}, gap {gap}")
     if as_json:
         print_json({"instances": [_as_json(entry) for entry in entries]})
+
+
+@app.command()
+def race(
+    library: ReadLibrary = None,
+    only: Only = None,
+    solver: Annotated[
+        str,
+        Option(
+            "--solver",
+            metavar="NAME,NAME,...",
+            help="Solvers and tree searches, from 'mipforest solvers'; auto: what 'mipforest solve' would take.",
+        ),
+    ] = "highs",
+    time_limit: Annotated[float, Option(min=0, metavar="SECONDS", help="Wall time for each run.")] = 60.0,
+    threads: Annotated[
+        int | None, Option(min=1, metavar="N", help="Threads; by default the solver decides.")
+    ] = None,
+    seed: Annotated[int, Option(min=0, metavar="N", help="Seed of the solvers.")] = 0,
+    out: Annotated[
+        Path, Option("--out", metavar="DIR", help="Folder for results.csv, race.md and profiles.svg.")
+    ] = Path("race"),
+    record: Annotated[
+        bool, Option("--record", help="Record results, and better solutions and bounds, in the library too.")
+    ] = False,
+    dask: Annotated[
+        str | None, Option("--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster that runs them.")
+    ] = None,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Run solvers on instances without a start, and compare them: wrong answers, seconds, profiles, primal gaps.
+
+    The same command goes on where an earlier one ended: runs with a result are not repeated.
+    Exit code: 0 no answer is wrong; 3 some are; 2 wrong usage or input.
+    """
+    from mipforest.instances import Race, fault_of, run_race, write_race
+    from mipforest.instances.race import solver_table
+    from mipforest.settings import SolveSettings
+
+    lib = _library(library)
+    if record and not (lib.folder / "suite.toml").is_file():
+        raise CommandError("--record needs a library that can be written; give its folder with --library")
+    entries = lib.entries()
+    chosen = [spec for spec in lib.chosen(tuple(only or ())) if spec.name in entries]
+    if not chosen:
+        raise CommandError("none of these instances is in the catalogue; run: mipforest instances build")
+
+    def finished(run: Run) -> None:
+        if not (quiet or as_json):
+            said = run.message if run.status == "failed" else f"{run.status} in {run.seconds:g} s"
+            print_text(
+                f"{run.instance} by {run.solver}: {said}{'; WRONG' if fault_of(run, entries[run.instance]) else ''}"
+            )
+
+    settings = SolveSettings(time_limit=time_limit, threads=threads, seed=seed, dask=dask)
+    runs = run_race(
+        Race(
+            library=lib,
+            instances=chosen,
+            solvers=[name for name in solver.split(",") if name],
+            settings=settings,
+            results=out / "results.csv",
+            record=record,
+        ),
+        finished,
+    )
+    entries = lib.entries()
+    files = write_race(out, runs, entries)
+    faults = [(run, fault) for run in runs if (fault := fault_of(run, entries[run.instance]))]
+    if as_json:
+        wrong = [{"instance": r.instance, "solver": r.solver, "complaint": fault} for r, fault in faults]
+        print_json({"runs": len(runs), "wrong": wrong, "files": [str(file) for file in files]})
+    elif not quiet:
+        print_table(*solver_table(runs, entries))
+        print_text(f"wrote {', '.join(map(str, files))}")
+    if faults:
+        raise Exit(NO_ANSWER)
+
+
+@app.command()
+def pack(
+    output: Annotated[Path, Argument(metavar="FILE", help="The archive, *.tar.gz.")],
+    library: LibraryFolder = FOLDER,
+    as_json: o.Json = False,
+) -> None:
+    """Write the library as one archive with checksums, for an upload; the same library gives the same bytes."""
+    from mipforest.instances import pack as packed
+
+    names = packed(_library(library), output)
+    if as_json:
+        print_json({"archive": str(output), "files": names})
+    else:
+        print_text(f"wrote {output}: {len(names)} files")
 
 
 def _library(folder: Path | None) -> Library:

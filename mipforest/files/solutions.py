@@ -20,7 +20,7 @@ import math
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -29,11 +29,10 @@ from typing import Any
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.atomic import atomic_write
 from mipforest.errors import MipforestError, did_you_mean
 from mipforest.files.layout import CONSTANT, safe_names
 from mipforest.files.lp import lp_column_names
-from mipforest.files.streams import lines, number_text, numbered_lines, split_suffix
+from mipforest.files.streams import lines, number_text, numbered_lines, split_suffix, write_lines
 from mipforest.model.matrix import MatrixForm
 from mipforest.settings import FEASIBILITY_TOLERANCE
 
@@ -88,7 +87,7 @@ def write_point(
     x
         (n,) values.
     path
-        File to write, usually ``*.sol`` (a solution) or ``*.mst`` (a start).
+        File to write, usually ``*.sol`` (a solution) or ``*.mst`` (a start); compressed if it ends in ``.gz``.
     comments
         Lines for the head of the file.
     model
@@ -107,12 +106,12 @@ def write_point(
         raise ValueError(f"the value of {form.column_names[int(np.isinf(x).argmax())]} is infinite")
     given = np.flatnonzero(~np.isnan(x))
     in_lp = split_suffix(model)[0] == ".lp"
-    with atomic_write(path) as file:
-        file.writelines(f"# {' '.join(comment.split())}\n".encode() for comment in comments)
-        if len(given):
-            columns = lp_column_names(form) if in_lp else safe_names(form.column_names)
-            names = np.array(columns, dtype=np.bytes_)
-            file.writelines(lines((names, given), b" ", number_text(x[given]), b"\n"))
+    text: Iterable[bytes] = (f"# {' '.join(comment.split())}\n".encode() for comment in comments)
+    if len(given):
+        columns = lp_column_names(form) if in_lp else safe_names(form.column_names)
+        names = np.array(columns, dtype=np.bytes_)
+        text = chain(text, lines((names, given), b" ", number_text(x[given]), b"\n"))
+    write_lines(path, text, compressed=str(path).endswith(".gz"))
 
 
 def read_point(path: str | os.PathLike[str]) -> dict[str, float]:

@@ -26,12 +26,11 @@ def test_build_list_show_improve_verify(mipforest, library):
     assert (listed["status"], listed["objective"]) == ("open", None)
 
     improved = mipforest("instances", "improve", *where, "--time-limit", 20)
-    assert improved.out.startswith("oct-iris: solved, objective ")
+    assert improved.out.startswith("oct-iris: unconfirmed, objective ")
     assert mipforest("instances", "improve", *where, "--unsolved").out == ""
 
     shown = mipforest("instances", "show", "oct-iris", *where)
-    assert "status             solved" in shown.out
-    assert "difficulty         easy" in shown.out
+    assert "status             unconfirmed" in shown.out
     assert str(library / "small" / "oct-iris.sol") in shown.out
     assert "assign" in mipforest("instances", "stats", *where).out
     verified = mipforest("instances", "verify", *where, "--rebuild")
@@ -128,7 +127,7 @@ def test_build_and_improve_as_json(mipforest, library):
     assert (built["name"], built["status"]) == ("oct-iris", "open")
     options = ("--library", library, "--json", "--time-limit", 20)
     (improved,) = mipforest("instances", "improve", *options).json["instances"]
-    assert (improved["status"], improved["difficulty"]) == ("solved", "easy")
+    assert (improved["status"], improved["difficulty"]) == ("unconfirmed", "")
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:400], lambda content: b"no gzip"])
@@ -142,3 +141,23 @@ def test_verify_goes_on_after_a_model_that_cannot_be_read(mipforest, library, da
     assert result.out.startswith("WRONG  oct-iris\n")
     assert "the compressed data are damaged" in result.out
     assert result.out.endswith("ok     oct-iris-2\n")
+
+
+def test_race_and_pack(mipforest, library, tmp_path):
+    where = ("--library", library)
+    mipforest("instances", "build", *where, "--quiet")
+    race = ("instances", "race", *where, "--out", tmp_path / "race", "--time-limit", 20, "--threads", 1)
+    first = mipforest(*race, "--solver", "exact-search,highs", "--record")
+    assert first.code == 0
+    assert "oct-iris by highs: optimal in" in first.out
+    assert (
+        "oct-iris by" not in mipforest(*race, "--solver", "exact-search,highs").out
+    )  # nothing is left to run
+    listed = mipforest("instances", "list", *where, "--json").json["instances"]
+    assert (listed[0]["status"], listed[0]["difficulty"]) == ("solved", "easy")
+    assert (tmp_path / "race" / "profiles.svg").is_file()
+    unknown = mipforest(*race, "--solver", "higs")
+    assert unknown.code == 4
+    assert "higs" in unknown.err
+    assert mipforest("instances", "pack", tmp_path / "all.tar.gz", *where).out.startswith("wrote")
+    assert mipforest("instances", "pack", tmp_path / "all.zip", *where).code == 2

@@ -1,0 +1,46 @@
+"""The instance library: which instances there are, what is known of each, and what each solver reached on them."""
+
+from mipforest.instances.library import (
+    BuiltInstance,
+    CatalogueError,
+    Entry,
+    Finding,
+    InstanceSpec,
+    Library,
+    SuiteError,
+    build_instance,
+    build_problem,
+    improve,
+    pack,
+    read_catalogue,
+    read_suite,
+    verify,
+    write_catalogue,
+)
+from mipforest.instances.race import Race, run_race, write_race
+from mipforest.instances.results import Run, fault_of, read_results, write_results
+
+__all__ = [
+    "BuiltInstance",
+    "CatalogueError",
+    "Entry",
+    "Finding",
+    "InstanceSpec",
+    "Library",
+    "Race",
+    "Run",
+    "SuiteError",
+    "build_instance",
+    "build_problem",
+    "fault_of",
+    "improve",
+    "pack",
+    "read_catalogue",
+    "read_results",
+    "read_suite",
+    "run_race",
+    "verify",
+    "write_catalogue",
+    "write_race",
+    "write_results",
+]
