@@ -69,10 +69,12 @@ class Decides(LabelledTree):
     task = "decision"
 
     def charges(self, data: Dataset) -> FloatArray:
-        return regrets(data)
+        """Return what decisions lose, in units of :func:`scale_of`: tolerances of solvers are absolute."""
+        lost = regrets(data)
+        return lost / scale_of(lost)
 
     def unit(self, data: Dataset) -> float:
-        return float(data.weights.sum())
+        return float(data.weights.sum()) / scale_of(regrets(data))
 
     def losses(self, instance: ClassTreeInstance) -> dict[str, Any]:
         return {"table": instance.charges}
@@ -186,3 +188,8 @@ def regrets(data: Dataset) -> FloatArray:
             "differences do not sum up to a number; divide them by a constant"
         )
     return lost
+
+
+def scale_of(lost: FloatArray) -> float:
+    """Return the power of 2 next to the largest loss of (n, K): a quotient by it keeps all digits."""
+    return float(2.0 ** np.round(np.log2(lost.max()))) if lost.any() else 1.0

@@ -36,9 +36,9 @@ def random_case(seed):
 )  # more data
 def test_rows_scip_and_the_search_have_the_optimum_of_all_trees(seed):
     data, model = random_case(seed)
-    depth, unit, scale = 1 + seed % 2, float(data.weights.sum()), float(regrets(data).max())
+    depth, scale = 1 + seed % 2, float(regrets(data).max())
     problem = model.build(data, depth)
-    expected = optimum(ObliqueProblem.of(problem.structure, data.X, depth)) / unit
+    expected = optimum(ObliqueProblem.of(problem.structure, data.X, depth)) / problem.structure.unit
     near = pytest.approx(expected, rel=SUMS, abs=SUMS * scale)
     result = problem.solve("highs", gap=1e-9, time_limit=None)
     assert result.verified
