@@ -39,20 +39,18 @@ def test_rows_scip_and_the_search_have_the_optimum_of_all_trees(seed):
     depth, scale = 1 + seed % 2, float(regrets(data).max())
     problem = model.build(data, depth)
     expected = optimum(ObliqueProblem.of(problem.structure, data.X, depth)) / problem.structure.unit
-    near = pytest.approx(expected, rel=SUMS, abs=SUMS * scale)
+    off = {"rel": SUMS, "abs": SUMS * scale}
     result = problem.solve("highs", gap=1e-9, time_limit=None)
     assert result.verified
-    assert result.objective == near
-    assert scip_optimum(problem.model.matrix()) == near
+    assert result.objective == pytest.approx(expected, **off)
+    assert scip_optimum(problem.model.matrix()) == pytest.approx(expected, **off)
     searched = problem.solve("oblique-search", gap=0, time_limit=60)
     assert searched.verified
-    assert searched.objective == near
+    assert searched.objective == pytest.approx(expected, **off)
     assert at_most(searched.bound, expected + SUMS * scale)
     own = data.rewards[np.arange(data.n), result.tree.predict(data.X_raw).astype(int)]
     lost = np.average(data.rewards.max(axis=1) - own, weights=data.weights)
-    assert result.objective == pytest.approx(
-        lost + model.alpha * (result.tree.w != 0).sum(), rel=SUMS, abs=SUMS * scale
-    )
+    assert result.objective == pytest.approx(lost + model.alpha * (result.tree.w != 0).sum(), **off)
 
 
 @pytest.mark.parametrize("seed", range(4))
