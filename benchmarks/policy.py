@@ -1,4 +1,4 @@
-"""Policy trees: growth with the number of samples, and a budget by prices beside the rows in HiGHS.
+"""Policy trees: growth with the number of samples, a budget by prices beside the rows in HiGHS, and hyperplanes.
 
 python benchmarks/policy.py --output docs/benchmarks/policy.md
 """
@@ -21,6 +21,9 @@ PACKAGES = ("numpy", "numba", "highspy")
 #: Features, and the share of samples that may get the second decision.
 P, SHARE = 10, 0.1
 
+#: Cost of a feature in a hyperplane.
+ALPHA = 0.01
+
 TEXT = """\
 # Policy trees and budgets
 
@@ -31,12 +34,12 @@ time limit of {limit:g} s on the clock. The objective is what is lost against th
 """
 
 
-def problem_of(n: int, depth: int) -> Problem:
+def problem_of(n: int, depth: int, model: str = "policy", **parameters: float) -> Problem:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, P))
     rewards = rng.normal(size=(n, 3)) + np.column_stack([np.zeros(n), X[:, 0], X[:, 1]])
     data = Dataset.from_arrays(X, rewards=rewards, classes=["a", "b", "c"])
-    return mipforest.get_formulation("policy")().build(data, depth)
+    return mipforest.get_formulation(model)(**parameters).build(data, depth)
 
 
 def row(problem: Problem, solver: str, limit: float) -> list[str]:
@@ -62,6 +65,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 3000, 10_000])
     parser.add_argument("--deep", type=int, nargs="+", default=[300, 1000], help="sizes at depth 3")
     parser.add_argument("--small", type=int, nargs="+", default=[50, 200], help="sizes for HiGHS, at depth 2")
+    parser.add_argument("--hyperplanes", type=int, nargs="+", default=[100, 300], help="sizes for policy-h")
     add_output(parser)
     arguments = parser.parse_args()
     for depth in (2, 3):  # what is compiled, or loaded, is not measured
@@ -74,10 +78,19 @@ def main() -> None:
     for n in arguments.small:
         problem = limited(problem_of(n, 2))
         budget += [row(problem, solver, arguments.limit) for solver in ("lagrangian", "highs")]
+    for depth in (1, 2):
+        for solver in ("local-search", "oblique-search"):
+            problem_of(30, depth, "policy-h", alpha=ALPHA).solve(solver, time_limit=arguments.limit)
+    hyperplanes = [
+        row(problem_of(n, depth, "policy-h", alpha=ALPHA), solver, arguments.limit)
+        for n, depth in ((n, depth) for depth in (1, 2) for n in arguments.hyperplanes)
+        for solver in ("local-search", "oblique-search", "highs")
+    ]
     head = ["samples", "depth", "solver", "status", "objective", "bound", "seconds"]
     text = TEXT.format(limit=arguments.limit, p=P)
     text += f"## Without a budget\n\n{table(head, free)}\n\n"
     text += f"## At most {SHARE:.0%} get the second decision\n\n{table(head, budget)}\n\n"
+    text += f"## Hyperplane splits, {ALPHA:g} for each feature in a split\n\n{table(head, hyperplanes)}\n\n"
     publish(f"{text}{measured_with(PACKAGES)}\n", arguments.output)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -14,11 +16,12 @@ from mipforest.errors import some_of
 from mipforest.model import LinearExpr, Model, VarArray
 from mipforest.model.blocks import ConstraintBlock
 from mipforest.problem.expressions import Expression, NotExpressed
+from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.operations import Instance
-from mipforest.problem.parameters import CostMatrix, ParameterError
+from mipforest.problem.parameters import CostMatrix, ParameterError, parameter
 from mipforest.problem.structure import LabelSums
-from mipforest.trees import Tree
+from mipforest.trees import Topology, Tree
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -98,6 +101,60 @@ def check_class_data(name: str, data: Dataset, costs: CostMatrix = None) -> None
             f"parameter costs charges nothing where {name} predicts one class for all samples of {data.name}: nothing "
             "to optimise; give a positive cost of each wrong prediction"
         )
+
+
+# ---------------------------------------------------------------------- what labels cost
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledTree(Formulation):
+    """Trees whose leaves have labels, each of which has a charge for each sample."""
+
+    @abstractmethod
+    def charges(self, data: Dataset) -> FloatArray:
+        """Return what each label costs for each sample, (n, K), at least 0."""
+
+    @abstractmethod
+    def unit(self, data: Dataset) -> float:
+        """Return what charges are divided by in the objective."""
+
+    @abstractmethod
+    def losses(self, instance: ClassTreeInstance) -> dict[str, Any]:
+        """Return the same charges as attributes of a :class:`~mipforest.problem.structure.TreeCharges`."""
+
+    def labelled(self, data: Dataset) -> Dataset:
+        """Return samples whose classes are the labels that suit them best, for heuristics that take classes."""
+        return data
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictsClasses(LabelledTree):
+    """Trees whose labels are classes: a wrong one costs the weight of the sample, or that times an entry of a matrix.
+
+    Parameters
+    ----------
+    costs
+        Cost of predicting the class of a column for a sample of the class of a row: K rows, or a .csv file of them.
+    """
+
+    costs: CostMatrix = parameter(None, "cost of predicting (column) for a class (row)")
+
+    def charges(self, data: Dataset) -> FloatArray:
+        return class_charges(data, self.costs)
+
+    def unit(self, data: Dataset) -> float:
+        return baseline_error(data, self.costs)
+
+    def losses(self, instance: ClassTreeInstance) -> dict[str, Any]:
+        data = instance.data
+        return {
+            "weight": data.weights if data.weighted else None,
+            "costs": None if self.costs is None else np.array(self.costs),
+        }
+
+    def check_data(self, data: Dataset, topology: Topology) -> None:
+        check_class_data(self.name, data, self.costs)
+        super().check_data(data, topology)
 
 
 # ---------------------------------------------------------------------- rows

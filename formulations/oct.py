@@ -45,7 +45,6 @@ prediction.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -55,9 +54,8 @@ import numpy as np
 from formulations.leaves import (
     ClassTreeExpressions,
     ClassTreeInstance,
-    baseline_error,
-    check_class_data,
-    class_charges,
+    LabelledTree,
+    PredictsClasses,
     class_loss,
     declare_class_leaves,
     encode_class_leaves,
@@ -87,9 +85,9 @@ from mipforest.heuristics.thresholds import (
     univariate_tree,
 )
 from mipforest.model import Model, Values
-from mipforest.problem.formulation import START_SHARE, Formulation
+from mipforest.problem.formulation import START_SHARE
 from mipforest.problem.model_changes import BuiltModel
-from mipforest.problem.parameters import CostMatrix, ParameterError, parameter
+from mipforest.problem.parameters import ParameterError, parameter
 from mipforest.problem.structure import LabelSums, UnivariateProblem
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
@@ -121,7 +119,7 @@ class OctInstance(ClassTreeInstance):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledTree(Formulation):
+class UnivariateLabels(LabelledTree):
     """Trees of univariate splits whose leaves have labels, each of which has a charge for each sample.
 
     Parameters
@@ -145,24 +143,6 @@ class LabelledTree(Formulation):
 
     alpha: float = parameter(0.0, "cost of a split", at_least=0)
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
-
-    # ------------------------------------------------------------------ what labels cost
-
-    @abstractmethod
-    def charges(self, data: Dataset) -> FloatArray:
-        """Return what each label costs for each sample, (n, K), at least 0."""
-
-    @abstractmethod
-    def unit(self, data: Dataset) -> float:
-        """Return what charges are divided by in the objective."""
-
-    @abstractmethod
-    def losses(self, instance: OctInstance) -> dict[str, Any]:
-        """Return the same charges as attributes of a :class:`~mipforest.problem.structure.TreeCharges`."""
-
-    def labelled(self, data: Dataset) -> Dataset:
-        """Return samples whose classes are the labels that suit them best, for heuristics that take classes."""
-        return data
 
     # ------------------------------------------------------------------ the model
 
@@ -326,7 +306,7 @@ def _gains(group: IntArray, charges: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Oct(LabelledTree):
+class Oct(PredictsClasses, UnivariateLabels):
     """Optimal classification tree with univariate splits.
 
     Parameters
@@ -342,26 +322,7 @@ class Oct(LabelledTree):
     name = "oct"
     summary = "optimal classification tree with univariate splits, any number of classes"
     source = "Dunn 2018, chapter 2"
-    starts = (*LabelledTree.starts, "dp")
-
-    costs: CostMatrix = parameter(None, "cost of predicting (column) for a class (row)")
-
-    def charges(self, data: Dataset) -> FloatArray:
-        return class_charges(data, self.costs)
-
-    def unit(self, data: Dataset) -> float:
-        return baseline_error(data, self.costs)
-
-    def losses(self, instance: OctInstance) -> dict[str, Any]:
-        data = instance.data
-        return {
-            "weight": data.weights if data.weighted else None,
-            "costs": None if self.costs is None else np.array(self.costs),
-        }
-
-    def check_data(self, data: Dataset, topology: Topology) -> None:
-        check_class_data(self.name, data, self.costs)
-        super().check_data(data, topology)
+    starts = (*UnivariateLabels.starts, "dp")
 
     def start(self, name: str, instance: OctInstance, *, seed: int = 0) -> Tree:
         if name != "dp":

@@ -19,9 +19,8 @@ import numpy as np
 from formulations.leaves import (
     ClassTreeExpressions,
     ClassTreeInstance,
-    baseline_error,
-    check_class_data,
-    class_charges,
+    LabelledTree,
+    PredictsClasses,
     class_loss,
     declare_class_leaves,
     encode_class_leaves,
@@ -36,8 +35,8 @@ from mipforest.heuristics.cart import cart_with_margin
 from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
-from mipforest.problem.formulation import START_SHARE, Formulation
-from mipforest.problem.parameters import CostMatrix, parameter
+from mipforest.problem.formulation import START_SHARE
+from mipforest.problem.parameters import parameter
 from mipforest.problem.structure import HyperplaneCharges
 from mipforest.problem.tree_search import get_search
 from mipforest.time_budget import TimeBudget
@@ -55,26 +54,21 @@ DESCENT = "local-search"
 
 
 @dataclass(frozen=True, kw_only=True)
-class OctH(Formulation):
-    """Optimal classification tree with hyperplane splits.
+class HyperplaneLabels(LabelledTree):
+    """Trees of hyperplane splits whose leaves have labels, each of which has a charge for each sample.
 
     Parameters
     ----------
     alpha
-        Cost of a feature in a split, relative to the error of the best constant prediction.
+        Cost of a feature in a split, in units of the objective.
     N_min
         Least number of samples in a leaf that holds any.
     mu
         Margin that stands for the strict inequality to the left.
     max_features
         Most features in a split; 0 for any number. With 2, every split is a line in a plane of two features.
-    costs
-        Cost of predicting the class of a column for a sample of the class of a row: K rows, or a .csv file of them.
     """
 
-    name = "oct-h"
-    summary = "optimal classification tree with hyperplane splits, any number of classes"
-    source = "Dunn 2018, chapter 3"
     starts = ("descent", "cart", "greedy", "previous-depth")
     least_objective = 0.0
     takes_weights = True
@@ -86,17 +80,9 @@ class OctH(Formulation):
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
     mu: float = parameter(0.005, "margin that stands for a strict inequality", above=0, below=1)
     max_features: int = parameter(0, "most features in a split; 0: any number", at_least=0)
-    costs: CostMatrix = parameter(None, "cost of predicting (column) for a class (row)")
-
-    # ------------------------------------------------------------------ the model
-
-    def declare(self, m: Model, instance: ClassTreeInstance) -> None:
-        features = instance.routing.declare(m)  # (2.5) - (2.8), (3.1), (3.2)
-        L = declare_class_leaves(m, instance)  # (2.15) - (2.22)
-        m.minimize(L.sum() / instance.baseline + self.alpha * features)  # (3.3)
+    # ------------------------------------------------------------------ what is known of the data
 
     def check_data(self, data: Dataset, topology: Topology) -> None:
-        check_class_data(self.name, data, self.costs)
         self.require_unit_box(data)
         check_leaf_size(data, self.N_min)
 
@@ -107,8 +93,8 @@ class OctH(Formulation):
             topology=topology,
             budget=budget or TimeBudget(),
             routing=routing,
-            charges=class_charges(data, self.costs),
-            baseline=baseline_error(data, self.costs),
+            charges=self.charges(data),
+            baseline=self.unit(data),
         )
 
     def structure(self, instance: ClassTreeInstance) -> HyperplaneCharges:
@@ -119,17 +105,12 @@ class OctH(Formulation):
             split_cost=self.alpha * unit,
             N_min=self.N_min,
             unit=unit,
-            weight=data.weights if data.weighted else None,
-            costs=None if self.costs is None else np.array(self.costs),
             margin=self.mu,
             max_features=self.max_features,
+            **self.losses(instance),
         )
 
     # ------------------------------------------------------------------ trees
-
-    def encode(self, tree: Tree, instance: ClassTreeInstance) -> dict[str, FloatArray]:
-        splits = instance.routing.encode(tree)
-        return splits | encode_class_leaves(tree, instance, splits["z"])
 
     def decode(self, values: Values, instance: ClassTreeInstance) -> Tree:
         return with_labels(instance.routing.decode(values), instance, values["c"])
@@ -144,16 +125,16 @@ class OctH(Formulation):
         return with_cheapest_labels(tree, instance)
 
     def expressions(self, m: Model, instance: ClassTreeInstance) -> TreeExpressions:
-        return OctHExpressions(self.name, m, instance.data, instance.topology, instance.routing)
+        return HyperplaneExpressions(self.name, m, instance.data, instance.topology, instance.routing)
 
     # ------------------------------------------------------------------ starts
 
     def start(self, name: str, instance: ClassTreeInstance, *, seed: int = 0) -> Tree:
-        data, topology = instance.data, instance.topology
         if name == "descent":
             return self._descended(instance, seed)
         if name == "cart":
-            tree = cart_with_margin(data, topology, self.mu, min_leaf=self.N_min, seed=seed)
+            data = self.labelled(instance.data)
+            tree = cart_with_margin(data, instance.topology, self.mu, min_leaf=self.N_min, seed=seed)
             return self.polish(tree, instance)
         if name == "greedy":
             return self.polish(self._greedy(instance), instance)
@@ -210,18 +191,19 @@ class OctH(Formulation):
         return tree_of_splits(data, topology, w, b)
 
     def _best_split(self, here: Dataset, whole: ClassTreeInstance, time: TimeBudget) -> Tree | None:
-        """Return the tree of depth one for a node's samples; ``None`` where one class is left, or too few samples."""
-        errors = baseline_error(here, self.costs)
-        if errors == 0 or (here.y == here.y[0]).all() or here.n < 2 * self.N_min:
+        """Return the tree of depth one for a node's samples; ``None`` where one label suits all, or too few samples."""
+        charges = self.charges(here)
+        one = charges[:, charges.sum(axis=0).argmin()]
+        if (one == charges.min(axis=1)).all() or here.n < 2 * self.N_min:
             return None
-        # alpha is relative to the error of the whole data; the node's model measures in its own.
-        node = replace(self, alpha=self.alpha * whole.baseline / errors)
+        # alpha is in units of the whole data; the node's model has its own.
+        node = replace(self, alpha=self.alpha * whole.baseline / self.unit(here))
         result = node.build(here, 1, budget=time).solve(start="cart", time_limit=time.at_most())
         return result.tree.unscaled() if isinstance(result.tree, Tree) else None
 
 
-class OctHExpressions(ClassTreeExpressions):
-    """What OCT-H says of its tree."""
+class HyperplaneExpressions(ClassTreeExpressions):
+    """What labelled trees of hyperplane splits say of themselves."""
 
     def keep_monotone(self, j: int, *, increasing: bool) -> None:
         """Add rows as for univariate splits, which hold where the weight of feature j is not negative: it may not be.
@@ -230,3 +212,35 @@ class OctHExpressions(ClassTreeExpressions):
         """
         super().keep_monotone(j, increasing=increasing)
         self.m.add(f"monotone_{self.data.features.labels[j]}_weight", self.m["a"][:, j] >= 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OctH(PredictsClasses, HyperplaneLabels):
+    """Optimal classification tree with hyperplane splits.
+
+    Parameters
+    ----------
+    alpha
+        Cost of a feature in a split, relative to the error of the best constant prediction.
+    N_min
+        Least number of samples in a leaf that holds any.
+    mu
+        Margin that stands for the strict inequality to the left.
+    max_features
+        Most features in a split; 0 for any number. With 2, every split is a line in a plane of two features.
+    costs
+        Cost of predicting the class of a column for a sample of the class of a row: K rows, or a .csv file of them.
+    """
+
+    name = "oct-h"
+    summary = "optimal classification tree with hyperplane splits, any number of classes"
+    source = "Dunn 2018, chapter 3"
+
+    def declare(self, m: Model, instance: ClassTreeInstance) -> None:
+        features = instance.routing.declare(m)  # (2.5) - (2.8), (3.1), (3.2)
+        L = declare_class_leaves(m, instance)  # (2.15) - (2.22)
+        m.minimize(L.sum() / instance.baseline + self.alpha * features)  # (3.3)
+
+    def encode(self, tree: Tree, instance: ClassTreeInstance) -> dict[str, FloatArray]:
+        splits = instance.routing.encode(tree)
+        return splits | encode_class_leaves(tree, instance, splits["z"])

@@ -1,4 +1,4 @@
-r"""Policy trees: trees of univariate splits whose leaves decide, for rewards that are known or estimated.
+r"""Policy trees: trees whose leaves decide, for rewards that are known or estimated.
 
 Sample i is worth :math:`\Gamma_{ik}` (its *reward*, of any sign) under decision k: doubly robust, inverse-probability
 or direct scores of an experiment (:func:`mipforest.reward_scores`), or what a decision earns by one's own books. With
@@ -19,13 +19,29 @@ the best decision of each sample by itself, a number that is at least 0 whatever
 
 so that the value of a tree is :math:`\frac{1}{W} \sum_i w_i \max_j \Gamma_{ij}` less its objective.
 
-**The model.** Splits, assignment and labels are those of :mod:`formulations.oct`, whose charges of a label, there
-:math:`w_i \kappa_{y_i k}`, are the :math:`r_{ik}` of (1); W takes the place of :math:`\hat L`. Both variants, the
-bounds by the root's thresholds and all rows hold as they stand there: of the charges they use only that they are at
-least 0. :math:`N_{min}` counts samples.
+**Univariate splits** (``policy``): splits, assignment and labels are those of :mod:`formulations.oct`, whose charges of
+a label, there :math:`w_i \kappa_{y_i k}`, are the :math:`r_{ik}` of (1); W takes the place of :math:`\hat L`. Both
+variants, the bounds by the root's thresholds and all rows hold as they stand there: of the charges they use only that
+they are at least 0. :math:`N_{min}` counts samples.
 
 **Two decisions** are two classes: with :math:`y_i` the better one and the weight :math:`r_{i, 1 - y_i}`, (1) is a
 weighted number of errors, and exact searches run as fast as for these. More decisions are a table, one column each.
+
+**Hyperplane splits** (``policy-h``): splits and the assignment z of samples to leaves are those of
+:mod:`formulations.splits.hyperplane`; :math:`\alpha` is the cost of a feature in a split, as in OCT-H. With
+:math:`q_{ikt}` the share of sample i that reaches leaf t where decision k is made, and
+:math:`g_{ik} = \max_j r_{ij} - r_{ik}` what this saves against the worst decision of the sample,
+
+.. math::
+
+    \min\; & \frac{1}{W} \sum_i \Bigl(\max_j r_{ij} - \sum_{k,t} g_{ik} q_{ikt}\Bigr)
+        + \alpha \sum_{t \in B} \sum_j s_{jt} && (2) \\
+    & \sum_k c_{kt} = 1, \quad c_{kt} \in \{0, 1\} && t \in L \quad (2.18) \\
+    & 0 \le q_{ikt} \le c_{kt} && i,\; t \in L,\; k: g_{ik} > 0 \quad (3) \\
+    & \sum_k q_{ikt} \le z_{it} && i,\; t \in L \quad (4)
+
+For binary z and c each sample puts its share on the decision of its leaf, so that q needs no integrality. There is no
+big-M of rewards, and no row wants the best decision of a leaf: limits on decisions may want another.
 """
 
 from __future__ import annotations
@@ -34,40 +50,33 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from formulations.oct import LabelledTree, OctInstance
+from formulations.leaves import ClassTreeInstance, LabelledTree
+from formulations.oct import UnivariateLabels
+from formulations.oct_h import HyperplaneLabels
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
+from mipforest.model import Model
 from mipforest.problem.parameters import parameter
-from mipforest.trees import Topology
+from mipforest.trees import Topology, Tree
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy(LabelledTree):
-    """Policy tree: univariate splits, a decision in each leaf, the highest mean reward.
+class Decides(LabelledTree):
+    """Trees whose labels are decisions, charged by the rewards that they forgo."""
 
-    Parameters
-    ----------
-    alpha
-        Cost of a split, in units of the mean reward.
-    N_min
-        Least number of samples in a leaf that holds any, whatever they weigh.
-    """
-
-    name = "policy"
-    summary = "univariate splits whose leaves decide, for the highest mean reward, any number of decisions"
-    source = "Athey and Wager 2021; Sverdrup et al. 2020"
     task = "decision"
 
-    alpha: float = parameter(0.0, "cost of a split, in units of the mean reward", at_least=0)
-
     def charges(self, data: Dataset) -> FloatArray:
-        return regrets(data)
+        """Return what decisions lose, in units of :func:`scale_of`: tolerances of solvers are absolute."""
+        lost = regrets(data)
+        return lost / scale_of(lost)
 
     def unit(self, data: Dataset) -> float:
-        return float(data.weights.sum())
+        return float(data.weights.sum()) / scale_of(regrets(data))
 
-    def losses(self, instance: OctInstance) -> dict[str, Any]:
+    def losses(self, instance: ClassTreeInstance) -> dict[str, Any]:
         return {"table": instance.charges}
 
     def labelled(self, data: Dataset) -> Dataset:
@@ -90,6 +99,77 @@ class Policy(LabelledTree):
         super().check_data(data, topology)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Policy(Decides, UnivariateLabels):
+    """Policy tree: univariate splits, a decision in each leaf, the highest mean reward.
+
+    Parameters
+    ----------
+    alpha
+        Cost of a split, in units of the mean reward.
+    N_min
+        Least number of samples in a leaf that holds any, whatever they weigh.
+    """
+
+    name = "policy"
+    summary = "univariate splits whose leaves decide, for the highest mean reward, any number of decisions"
+    source = "Athey and Wager 2021; Sverdrup et al. 2020"
+
+    alpha: float = parameter(0.0, "cost of a split, in units of the mean reward", at_least=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyH(Decides, HyperplaneLabels):
+    """Policy tree: hyperplane splits, a decision in each leaf, the highest mean reward.
+
+    Parameters
+    ----------
+    alpha
+        Cost of a feature in a split, in units of the mean reward.
+    N_min
+        Least number of samples in a leaf that holds any, whatever they weigh.
+    mu
+        Margin that stands for the strict inequality to the left.
+    max_features
+        Most features in a split; 0 for any number. With 2, every split is a line in a plane of two features.
+    """
+
+    name = "policy-h"
+    summary = "hyperplane splits whose leaves decide, for the highest mean reward, any number of decisions"
+    source = "Athey and Wager 2021; splits of Dunn 2018, chapter 3"
+
+    alpha: float = parameter(0.0, "cost of a feature in a split, in units of the mean reward", at_least=0)
+
+    def declare(self, m: Model, instance: ClassTreeInstance) -> None:
+        data, leaves, gains = instance.data, instance.topology.leaves, saved(instance)
+        sample, decision = np.nonzero(gains)
+        of_sample = sparse.csr_array(
+            (np.ones(len(sample)), (np.arange(len(sample)), sample)), (len(sample), data.n)
+        )
+
+        features = instance.routing.declare(m)  # (2.5) - (2.8), (3.1), (3.2)
+        c = m.binary("c", (list(data.classes), leaves))
+        q = m.nonnegative("q", (len(sample), leaves), upper=1)
+        lost = instance.charges.max(axis=1).sum() - gains[sample, decision] @ q.sum(axis=1)
+        m.minimize(lost / instance.baseline + self.alpha * features)  # (2)
+        m.add("one_decision", c.sum(axis=0) == 1, over=leaves)  # (2.18)
+        m.add("decided", q <= c[decision])  # (3)
+        m.add("reached", q.T @ of_sample <= m["z"].T, over=(leaves, data.samples))  # (4)
+
+    def encode(self, tree: Tree, instance: ClassTreeInstance) -> dict[str, FloatArray]:
+        splits, gains = instance.routing.encode(tree), saved(instance)
+        c = np.eye(gains.shape[1])[tree.leaf_value].T
+        sample, decision = np.nonzero(gains)
+        return {"c": c, "q": splits["z"][sample] * c[decision], **splits}
+
+
+def saved(instance: ClassTreeInstance) -> FloatArray:
+    """Return what each decision saves against the worst one of each sample, by weight: (n, K), at least 0."""
+    charges = instance.charges
+    gains: FloatArray = charges.max(axis=1, keepdims=True) - charges
+    return gains
+
+
 def regrets(data: Dataset) -> FloatArray:
     """Return what each decision loses against the best one of each sample, by weight: (n, K), at least 0, see (1).
 
@@ -108,3 +188,8 @@ def regrets(data: Dataset) -> FloatArray:
             "differences do not sum up to a number; divide them by a constant"
         )
     return lost
+
+
+def scale_of(lost: FloatArray) -> float:
+    """Return the power of 2 next to the largest loss of (n, K): a quotient by it keeps all digits."""
+    return float(2.0 ** np.round(np.log2(lost.max()))) if lost.any() else 1.0

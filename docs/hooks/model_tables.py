@@ -17,6 +17,7 @@ PAGES = {
     "oct": "oct",
     "oct-h": "oct-h",
     "policy": "policy",
+    "policy-h": "policy",
     "ort": "ort",
     "ort-h": "ort",
     "ort-l": "ort",

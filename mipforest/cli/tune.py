@@ -106,8 +106,8 @@ class TuneOptions:
         Option(
             metavar="NAME",
             help="accuracy or balanced_accuracy, where the model gives probabilities auc, log_loss or brier_score; r2, "
-            "mse or mae of a regression; of a prescription imputed_outcome, or r2, mse, mae of its estimates. By "
-            "default the first.",
+            "mse or mae of a regression; of a prescription imputed_outcome, or r2, mse, mae of its estimates; of "
+            "decisions mean_reward. By default the first.",
         ),
     ] = None
     rule: Annotated[

@@ -43,6 +43,9 @@ _ORT = {
     ("hyperplane", "linear"): "ort-lh",
 }
 
+#: Formulation of policy trees by their splits.
+_POLICY = {"univariate": "policy", "hyperplane": "policy-h"}
+
 
 @dataclass(eq=False, repr=False)
 class PaperEstimator(TreeEstimator):
@@ -801,10 +804,16 @@ class PolicyTreeClassifier(PaperEstimator):
 
     Parameters
     ----------
+    splits
+        ``"univariate"`` or ``"hyperplane"``.
     alpha
-        Cost of a split, in units of the mean reward; at least 0.
+        Cost of a split (of a feature in a hyperplane), in units of the mean reward; at least 0.
     N_min
         Least number of samples in a leaf that holds any; at least 1.
+    mu
+        Margin that stands for the strict inequality to the left, of hyperplane splits only; above 0, below 1.
+    max_features
+        Most features in a split, of hyperplane splits only; 0 for any number.
     depth, and all others
         As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes, without
         ``feature_importances_``.
@@ -824,13 +833,18 @@ class PolicyTreeClassifier(PaperEstimator):
     ([1, 0], 1.25)
     """
 
-    _formulations = ("policy",)
+    _formulations = tuple(_POLICY.values())
 
+    splits: str = "univariate"
     alpha: float = 0.0
     N_min: int = 1
+    mu: float = 0.005
+    max_features: int = 0
 
     def _formulation_name(self) -> str:
-        return "policy"
+        if self.splits not in _POLICY:
+            raise ParameterError(f"parameter splits is {self.splits!r}; choose from: {', '.join(_POLICY)}")
+        return _POLICY[self.splits]
 
     def fit(self, X: Any, rewards: Any, sample_weight: Any = None) -> PolicyTreeClassifier:
         """Find the best policy tree.
@@ -905,6 +919,10 @@ class PolicyTreeClassifier(PaperEstimator):
             None if sample_weight is None else checked_weights(sample_weight, len(X_raw), "sample_weight")
         )
         return reward_measures(table, self.tree_.predict(X_raw).astype(np.int64), weights)
+
+    def score(self, X: Any, rewards: Any, sample_weight: Any = None) -> float:
+        """Return the mean reward of the decisions, which searches of hyperparameters maximise; see :meth:`value`."""
+        return self.value(X, rewards, sample_weight).mean_reward
 
     def _numbers(self, y: Any) -> IntArray:
         return _numbers(column_or_1d(y), self.decisions_)

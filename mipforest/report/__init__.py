@@ -462,8 +462,10 @@ def _solve(result: Mapping[str, Any]) -> Iterator[str]:
     yield from _option("treatment", treatment)
     for name in ("positive", "task", "missing", "scaling", "test_size", "test"):
         yield from _option(name, source[name])
-    for name in ("weight", "drop", "keep"):
+    yield from _option("rewards", ",".join(source.get("rewards", ())) or None)
+    for name in ("scores", "better", "weight", "drop", "keep", "categorical", "decimal", "encoding", "dates"):
         yield from _option(name, source.get(name))
+    yield from _option("sep", "tab" if source.get("sep") == "\t" else source.get("sep"))
     yield from _option("solver", result["solver"])
     for name in ("start", "time_limit", "gap", "threads", "seed"):
         value = "inf" if name == "time_limit" and options[name] is None else options[name]

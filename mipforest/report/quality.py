@@ -83,31 +83,109 @@ def _datasets(content: Content) -> Iterator[tuple[str, Dataset]]:
 
 
 def _decisions(content: Content, tree: Tree) -> list[Element]:
-    """Compare the tree with each decision for all samples, where samples have rewards."""
+    """Compare the tree with each decision for all samples, and with forests, where samples have rewards."""
+    named = {words: data for words, data in _datasets(content) if data.rewards is not None}
+    if not named:
+        return []
+    train, test = named["Training"], named.get("Test")
+    reason = no_forests(train)
+    forests = {} if reason else {"Training": held_out_decisions(train)}
+    if test is not None and not reason:
+        forests["Test"] = forest_decisions(train, test.X_raw)
     tables = [
         decision_table(
-            tree.classes, data.rewards, tree.predict(data.X_raw).astype(np.int64), data.weights, words
+            tree.classes,
+            data.rewards,
+            tree.predict(data.X_raw).astype(np.int64),
+            data.weights,
+            words,
+            forests.get(words),
         )
-        for words, data in _datasets(content)
+        for words, data in named.items()
         if data.rewards is not None
     ]
     text = (
         "The mean reward of the tree, and of each decision if all samples had it, with standard errors. The tree was "
         "chosen on the training samples: its mean reward there is optimistic."
     )
-    return [element("h3", "Decisions"), element("p", text), *tables] if tables else []
+    rule = (
+        f"The forests' plug-in rule is left out: {reason}."
+        if reason
+        else "The forests' plug-in rule takes the decision of the greatest predicted reward, by a random forest "
+        f"each ({FOREST['n_estimators']} trees of at most {FOREST_DRAWN:,} samples each, leaves of "
+        f"{FOREST['min_samples_leaf']} or more, seed {FOREST_SEED}). Training samples are decided by forests that were "
+        f"fitted to the other {FOREST_FOLDS - 1} of {FOREST_FOLDS} folds, so that its mean reward is not optimistic; "
+        "test samples by forests of all training samples."
+    )
+    return [element("h3", "Decisions"), element("p", text), element("p", rule), *tables]
+
+
+#: Forests of the plug-in rule: scikit-learn's settings, the number of folds, and the seed of both.
+FOREST: Mapping[str, Any] = {"n_estimators": 100, "min_samples_leaf": 5, "max_features": 1 / 3}
+FOREST_FOLDS, FOREST_SEED = 5, 0
+
+#: Most samples that a tree of a forest is grown on; most samples, and decisions, for which forests take seconds.
+FOREST_DRAWN, FOREST_SAMPLES, FOREST_DECISIONS = 2_000, 50_000, 10
+
+
+def no_forests(train: Dataset) -> str:
+    """Say why no forests are fitted; empty where they are."""
+    if train.n < 2 * FOREST_FOLDS:
+        return f"{train.n} training samples are too few for {FOREST_FOLDS} folds"
+    if train.n > FOREST_SAMPLES or train.n_classes > FOREST_DECISIONS:
+        return (
+            f"forests for {train.n} training samples and {train.n_classes} decisions take long, and the page takes "
+            f"{FOREST_SAMPLES} and {FOREST_DECISIONS}"
+        )
+    return ""
+
+
+def forest_decisions(train: Dataset, X_raw: FloatArray) -> IntArray:
+    """Return the (m,) decisions of greatest predicted reward for samples (m, p), by one forest for each decision."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    assert train.rewards is not None
+    drawn = min(train.n, FOREST_DRAWN)
+    predicted = [
+        RandomForestRegressor(**FOREST, max_samples=drawn, random_state=FOREST_SEED)
+        .fit(train.X_raw, rewards, train.weights)
+        .predict(X_raw)
+        for rewards in train.rewards.T
+    ]
+    decided: IntArray = np.argmax(predicted, axis=0)
+    return decided
+
+
+def held_out_decisions(data: Dataset) -> IntArray:
+    """Return the (n,) decisions for samples by forests that were fitted to the other folds."""
+    from sklearn.model_selection import KFold
+
+    decided = np.empty(data.n, dtype=np.int64)
+    for fit, held in KFold(FOREST_FOLDS, shuffle=True, random_state=FOREST_SEED).split(data.X_raw):
+        decided[held] = forest_decisions(data.take(fit), data.X_raw[held])
+    return decided
 
 
 def decision_table(
-    classes: tuple[str, ...], rewards: FloatArray, decided: IntArray, weights: FloatArray, words: str
+    classes: tuple[str, ...],
+    rewards: FloatArray,
+    decided: IntArray,
+    weights: FloatArray,
+    words: str,
+    by_forests: IntArray | None = None,
 ) -> Element:
-    """Return the tree and the decisions (best first): share of the samples' weight, mean reward, its standard error."""
+    """Return the tree, forests and the decisions (best first): share of the weight, mean reward, its standard error."""
     K = rewards.shape[1]
     shares = np.bincount(decided, weights, minlength=K) / weights.sum()
     own = reward_measures(rewards, decided, weights)
     singles = [reward_measures(rewards, np.full(len(rewards), k), weights) for k in range(K)]
     order = sorted(range(K), key=lambda k: -singles[k].mean_reward)
     rows: list[list[Part]] = [["the tree", "–", number(own.mean_reward), number(own.mean_reward_error)]]
+    if by_forests is not None:
+        forests = reward_measures(rewards, by_forests, weights)
+        rows.append(
+            ["forests' plug-in rule", "–", number(forests.mean_reward), number(forests.mean_reward_error)]
+        )
     rows += [
         [
             f"{short(classes[k])} for all{' (best single decision)' if k == order[0] else ''}",

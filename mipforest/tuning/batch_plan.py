@@ -23,7 +23,7 @@ from mipforest.solvers.base import Solver
 from mipforest.trees import Topology, Tree
 from mipforest.tuning.cost_complexity import Curve, Midpoint, check_midpoint, curves_of, mean_curve
 from mipforest.tuning.fit import Fold, Splits, check_folds, given_folds, make_folds
-from mipforest.tuning.plan import NO_SCORES, SETTINGS, Grid, formulation_of, topology_of
+from mipforest.tuning.plan import SETTINGS, Grid, formulation_of, topology_of
 
 #: Trees of each search unless given, and the share of them, the best ones, whose curves count.
 STARTS, SHARE = 100, 0.1
@@ -256,7 +256,10 @@ class BatchPlan:
         base.check_weights(data)
         charges = charges_of(base, data)
         if charges.table is not None:  # validation samples would be charged by class
-            raise TuningError(NO_SCORES.format(data.task))
+            raise TuningError(
+                f"pruning curves count errors of classes and values, and {base.name} is charged by rewards; choose "
+                "alpha and the depth by a grid: --grid, or mipforest.tuning.tune"
+            )
         if trees == "cart" and (
             charges.margin is not None
             or charges.coefficient_cost is not None

@@ -47,6 +47,7 @@ def make_folds(data: Dataset, folds: int, seed: int) -> tuple[Fold, ...]:
     """Shuffle the samples and divide them into folds.
 
     A classification is stratified: every fold has its share of every class; a prescription, of every treatment.
+    Samples with rewards belong to no decision.
 
     Parameters
     ----------
@@ -62,19 +63,21 @@ def make_folds(data: Dataset, folds: int, seed: int) -> tuple[Fold, ...]:
     TuningError
         If there are fewer than two folds.
     DataError
-        If a class or treatment has fewer samples than there are folds, or a regression fewer than two per fold.
+        If a class or treatment has fewer samples than there are folds, a regression fewer than two per fold, or rewards
+        fewer than one.
     """
     from sklearn.model_selection import KFold, StratifiedKFold  # takes seconds; fits need none
 
     check_folds(folds)
-    if data.task != "regression":
+    if data.task in ("classification", "prescription"):
         _require_members(data, folds)
         split = StratifiedKFold(folds, shuffle=True, random_state=seed).split(data.X_raw, data.labels)
     else:
-        if data.n < 2 * folds:  # R2 compares with the mean: of one sample it says nothing
+        # R2 compares with the mean: of one sample it says nothing.
+        of, least = ("a regression", 2 * folds) if data.task == "regression" else ("rewards", folds)
+        if data.n < least:
             raise DataError(
-                f"{data.name} has {data.n} samples, {folds} folds of a regression need {2 * folds} or more; "
-                "take fewer folds"
+                f"{data.name} has {data.n} samples, {folds} folds of {of} need {least} or more; take fewer folds"
             )
         split = KFold(folds, shuffle=True, random_state=seed).split(data.X_raw)
     return given_folds(data, split)

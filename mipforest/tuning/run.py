@@ -137,7 +137,7 @@ def tune(
     score
         ``"accuracy"`` (the default) or ``"balanced_accuracy"`` of a classification, of models that give probabilities
         of two classes also ``"auc"``, ``"log_loss"`` and ``"brier_score"``; ``"r2"`` (the default), ``"mse"`` or
-        ``"mae"`` of a regression, of predictions in original units.
+        ``"mae"`` of a regression, of predictions in original units; ``"mean_reward"`` of decisions.
     rule
         ``"best"`` takes the best mean validation score; ``"sparse"`` the fewest features among the settings
         within 2.5% of it (see :func:`mipforest.tuning.plan.choose`).

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from tolerance import less
 
-from mipforest.report.quality import decision_table
+from mipforest import Dataset
+from mipforest.report.quality import decision_table, forest_decisions, held_out_decisions, no_forests
 
 
 @pytest.fixture
@@ -41,6 +42,8 @@ def test_rewards_of_a_file(mipforest, tables, tmp_path):
     page = (tmp_path / "run.html").read_text()
     assert "Mean reward" in page
     assert "(best single decision)" in page
+    assert page.count(">forests' plug-in rule<") == 2
+    assert "seed 0" in page
     assert {"none for all", "drug for all"} <= {*re.findall("(?:none|drug) for all", page)}
 
 
@@ -56,6 +59,24 @@ def test_the_page_compares_the_tree_with_each_decision_for_all():
     assert float(rows[2][3]) == pytest.approx(np.sqrt(0.3125**2 + 0.375**2 + 0.0625**2), rel=1e-3)
 
 
+def test_forests_decide_samples_that_they_were_not_fitted_to():
+    rng = np.random.default_rng(0)
+    X = rng.random((120, 2))
+    noise = Dataset.from_arrays(X, rewards=rng.normal(size=(120, 2)))
+    table, rows = noise.rewards, np.arange(120)
+    held_out, fitted = held_out_decisions(noise), forest_decisions(noise, X)
+    # Of noise, what forests were fitted to looks good, and what they were not is worth nothing: five standard errors.
+    assert table[rows, held_out].mean() == pytest.approx(0.0, abs=5 / np.sqrt(120))
+    assert less(table[rows, held_out].mean() + 0.2, table[rows, fitted].mean())
+    known = Dataset.from_arrays(X, rewards=np.column_stack([X[:, 0], 1 - X[:, 0]]))
+    decided = held_out_decisions(known)
+    assert (decided == (X[:, 0] < 0.5)).mean() > 0.9
+    made = decision_table(("a", "b"), known.rewards, np.zeros(120, int), known.weights, "Test", decided)
+    assert "".join(list(made.iter("tr"))[2][0].itertext()) == "forests' plug-in rule"
+    assert "too few for 5 folds" in no_forests(known.take(range(9)))
+    assert "take long" in no_forests(Dataset.from_arrays(X, rewards=rng.random((120, 11))))
+
+
 def test_scores_of_a_trial(mipforest, tables):
     base = ("solve", "--model", "policy", "--depth", 1, "--data", tables[1])
     done = mipforest(*base, "--treatment", "had", "--outcome", "days", "--scores", "direct", "--json")
@@ -66,12 +87,17 @@ def test_scores_of_a_trial(mipforest, tables):
     assert result["verified"]
 
 
-@pytest.mark.parametrize("how", [("--method", "batch"), ("--grid", "alpha=0,0.1")])
-def test_tuning_says_that_it_has_no_score(mipforest, tables, how):
+def test_tuning_by_the_mean_reward_and_none_by_pruning_curves(mipforest, tables, tmp_path):
     base = ("tune", "--model", "policy", "--depth", 1, "--data", tables[0], "--rewards", "none,drug")
-    done = mipforest(*base, *how)
-    assert done.code == 2
-    assert "tuning has no score for the task decision" in done.err
+    done = mipforest(*base, "--grid", "alpha=9,0.1", "--folds", 3, "--out", tmp_path / "tuned")
+    assert done.code == 0
+    assert "validation mean reward" in done.out
+    assert json.loads((tmp_path / "tuned" / "result.json").read_text())["parameters"]["alpha"] == 0.1
+    batch = mipforest(*base, "--method", "batch")
+    assert batch.code == 2
+    assert "policy is charged by rewards" in batch.err
+    told = mipforest(*base, "--grid", "alpha=0", "--score", "accuracy")
+    assert "the data are a decision; choose from: mean_reward" in told.err
 
 
 def test_options_that_do_not_go_together(mipforest, tables):

@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold
 from tolerance import same
 
 from mipforest import Dataset, PolicyTreeClassifier, reward_scores
 from mipforest.data import DataError
+from mipforest.problem.parameters import ParameterError
+from mipforest.tuning import tune
 
 rng = np.random.default_rng(0)
 AGE = rng.integers(20, 80, 200)
@@ -49,6 +52,33 @@ def test_weights_count_as_repeated_samples():
     assert same(weighted.objective_, repeated.objective_)
     value = weighted.value(FRAME, REWARDS, twice)
     assert same(value.mean_reward, repeated.value(FRAME.iloc[rows], REWARDS.iloc[rows]).mean_reward)
+
+
+def test_tuning_takes_the_mean_reward():
+    """The same score by scikit-learn's search, by tune, and by the definition."""
+    X, parts = AGE[:, None], KFold(3, shuffle=True, random_state=0)
+    grid = {"alpha": [9.0, 0.01]}
+    search = GridSearchCV(PolicyTreeClassifier(depth=1), grid, cv=parts, error_score="raise").fit(X, REWARDS)
+    tuned = tune("policy", Dataset.from_arrays(X, rewards=REWARDS.to_numpy()), 1, grid=grid, folds=3, seed=0)
+    train, held = next(iter(parts.split(X)))
+    one = PolicyTreeClassifier(depth=1, alpha=0.01).fit(X[train], REWARDS.iloc[train])
+    value = one.value(X[held], REWARDS.iloc[held]).mean_reward
+    assert same(one.score(X[held], REWARDS.iloc[held]), value)
+    assert same(search.cv_results_["split0_test_score"][1], value)
+    assert same(tuned.table["fold0_validation"][1], value)
+    assert search.best_params_ == {"alpha": tuned.parameters["alpha"]} == {"alpha": 0.01}
+    assert tuned.score == "mean_reward"
+
+
+def test_hyperplanes_are_a_choice():
+    X = np.random.default_rng(1).integers(0, 20, (60, 2)) / 20
+    gained = np.where(X.sum(axis=1) > 0.9, 1.0, -1.0)
+    table = np.column_stack([np.zeros(60), gained])
+    oblique = PolicyTreeClassifier(depth=1, splits="hyperplane", solver="local-search").fit(X, table)
+    assert same(oblique.score(X, table), np.maximum(gained, 0).mean())
+    assert (oblique.tree_.w != 0).sum() == 2
+    with pytest.raises(ParameterError, match="choose from: univariate, hyperplane"):
+        PolicyTreeClassifier(splits="oblique").fit(X, table)
 
 
 def test_text_and_pictures_tell_decisions(fitted, tmp_path):

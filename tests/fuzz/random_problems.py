@@ -58,6 +58,7 @@ PARAMETERS: dict[str, dict[str, Draw]] = {
         "alpha": one_of(0.01, 1.0),
     },
     "policy": SPLITS,
+    "policy-h": HYPERPLANES,
     "opt": SPLITS | PRESCRIPTIONS,
     "opt-l": SPLITS | PRESCRIPTIONS | {"lam": one_of(0.05, 0.5, 5.0)},
     "opt-lh": SPLITS | PRESCRIPTIONS | {"lam": one_of(0.05, 0.5, 5.0), "epsilon": one_of(0.005, 0.05, 0.001)},

@@ -83,6 +83,25 @@ def test_columns_with_a_part_of_their_own_are_named(classes_run):
     assert "--target" not in words
 
 
+def test_rewards_and_how_a_file_is_written_are_named(classes_run):
+    result = result_of(classes_run)
+    written = {"sep": "\t", "decimal": ",", "encoding": "latin-1", "dates": "days", "categorical": ["town"]}
+    result["data_source"] |= {"target": None, "rewards": ["none", "drug"], **written}
+    assert set(pairwise(shlex.split(command_of(result)))) >= {
+        ("--rewards", "none,drug"),
+        ("--sep", "tab"),
+        ("--decimal", ","),
+        ("--encoding", "latin-1"),
+        ("--dates", "days"),
+        ("--categorical", "town"),
+    }
+    columns = {"target": "days", "treatment": "had", "scores": "dr", "better": "higher", "rewards": []}
+    result["data_source"] |= columns
+    words = shlex.split(command_of(result))
+    assert set(pairwise(words)) >= {("--scores", "dr"), ("--better", "higher"), ("--outcome", "days")}
+    assert "--rewards" not in words
+
+
 @pytest.mark.parametrize("name", ["a\nb", "a\x1b[2Jb", "a\u202eb", "a\ud800"])
 def test_no_command_that_reads_otherwise_than_it_runs(classes_run, name):
     result = result_of(classes_run)

@@ -32,6 +32,9 @@ NOT_LABELS = (
 #: Share of the time left for each tree that is found without a proof; its random starts, and kicks of each.
 GUESS_SHARE, GUESSES, KICKS = 0.05, 4, 8
 
+#: Share of all costs that rounding may hide of a gap: a few times what a bound at depth 2 is lowered by.
+HIDDEN = 1e-9
+
 #: Depth up to which it proves an optimum in the end, and is chosen before a matrix solver.
 PROVEN_DEPTH = 2
 
@@ -169,5 +172,10 @@ class LagrangianSearch(TreeSearch):
         message = f"{found.evaluated} exact trees under prices of {len(trees.use)} limits"
         if status is Status.LIMIT:
             message += "; the relaxation leaves a gap"
+            if value - bound <= HIDDEN * trees.spread / charged.unit:
+                message = (
+                    f"a gap of {value - bound:.2g} is left, which rounding may make of costs of up to "
+                    f"{trees.spread / charged.unit:.2g}; scale down the largest ones if it matters"
+                )
         told = events.end(value, bound, found.evaluated)
         return SearchResult(best, bound, status, found.evaluated, told, message=message)

@@ -114,6 +114,31 @@ def test_rows_have_the_same_optimum(seed):
     assert problem.solve().solution.solver == "lagrangian"
 
 
+@pytest.mark.parametrize("solver", ["lagrangian", "highs"])
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(s, marks=pytest.mark.slow) for s in range(3, 30))])
+def test_rewards_of_1e9_beside_1e9th_under_a_budget(seed, solver):
+    """The optimum up to what sums of such rewards are rounded by; what is below is told, not called proven."""
+    rng = np.random.default_rng(seed)
+    n, K, depth = int(rng.integers(4, 9)), int(rng.integers(2, 4)), int(rng.integers(1, 3))
+    X, R = rng.integers(0, 4, (n, 2)) / 3, rng.normal(size=(n, K))
+    R *= np.where(rng.random((n, (1, K)[seed % 2])) < 0.5, 1e9, 1e-9)
+    problem = Policy(alpha=(0.0, 0.02)[seed // 2 % 2]).build(Dataset.from_arrays(X, rewards=R), depth)
+    constraints.limit_label(problem, problem.data.classes[0], 0.34)
+    use = np.zeros((n, K, 1))
+    use[:, 0, 0] = 1 / n
+    sums = np.concatenate([(R.max(axis=1, keepdims=True) - R)[:, :, None], use], axis=2)
+    alpha, size = problem.formulation.alpha * n, float(sums[:, :, 0].sum()) / n
+    expected = best_value(problem, sums, np.array([0.34]), alpha, float(n))
+    result = problem.solve(solver, gap=1e-6, time_limit=60)
+    assert result.verified, result.failed_checks
+    assert result.objective == pytest.approx(expected, rel=1e-5, abs=SUMS * size)
+    assert at_most(result.bound, expected + SUMS * size)
+    if solver == "lagrangian" and result.status != "optimal":
+        assert result.status == "limit"
+        assert at_most(result.objective - result.bound, SUMS * size)
+        assert "which rounding may make of costs" in result.solution.message
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_a_gap_that_remains_is_told(seed):
