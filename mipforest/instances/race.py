@@ -47,11 +47,13 @@ from mipforest.instances.results import (
     record_results,
     solved_by,
 )
+from mipforest.problem.problem import Problem
+from mipforest.problem.registry import make_formulation
 from mipforest.problem.result import Result
 from mipforest.problem.tree_search import Auto, TreeSearch, solver_or_search
-from mipforest.settings import SolveSettings
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.solvers.base import Solver
-from mipforest.solvers.solution import Solution
+from mipforest.solvers.solution import Solution, Status
 from mipforest.solving import solve
 from mipforest.trees.plot import save_figure
 
@@ -204,16 +206,48 @@ def _solved(
         settings = replace(settings, isolate=True)
         solution = solve(problem.model, solver, settings=settings)
         return solution, problem.checked(solution), False
-    if not (isinstance(solver, TreeSearch) and solver.certifies):
-        result = problem.solve(solver, settings=settings)
-        return result.solution, result, False
-    with TemporaryDirectory() as folder:
-        certificate = Path(folder) / "proof.gz"
-        try:
-            result = problem.solve(solver, settings=replace(settings, certificate=certificate))
-        except MipforestError:  # of this problem it writes none
-            result = problem.solve(solver, settings=settings)
-        return result.solution, result, certificate.is_file() and _proves(certificate, result)
+    definition = _by_definition(problem) if isinstance(solver, TreeSearch) else problem
+    if isinstance(solver, TreeSearch) and solver.certifies:
+        with TemporaryDirectory() as folder:
+            certificate = Path(folder) / "proof.gz"
+            try:
+                result = definition.solve(solver, settings=replace(settings, certificate=certificate))
+            except MipforestError:  # of this problem it writes none
+                result = definition.solve(solver, settings=settings)
+            certified = certificate.is_file() and _proves(certificate, result)
+    else:
+        result, certified = definition.solve(solver, settings=settings), False
+    if definition is not problem:
+        result = _in_rows_of(problem, result)
+    return result.solution, result, certified
+
+
+def _by_definition(problem: Problem) -> Problem:
+    """Return the problem that a search is to solve: with constants that cut off no tree, in place of the paper's.
+
+    No tree of an instance with the paper's constants has a value below the optimum by the definition, so that its
+    bound is one of the instance too.
+    """
+    formulation = problem.formulation
+    if formulation.variant != "paper" or "valid" not in formulation.variants:
+        return problem
+    return make_formulation(formulation.name, formulation.parameters(), "valid").build(
+        problem.data, problem.topology.depth
+    )
+
+
+def _in_rows_of(problem: Problem, result: Result) -> Result:
+    """Return a result of the definition as one of an instance: without a point where its rows have none of the tree."""
+    solution = replace(result.solution, x=None, values={}, objective=math.nan, bound_by=("definition",))
+    if result.solution.x is not None:
+        tree = result.problem.formulation.decode(result.solution.values, result.problem.instance)
+        form = problem.model.matrix()
+        x = form.to_point(problem.encoded(tree))
+        if problem.model.violations(x).max <= FEASIBILITY_TOLERANCE:
+            solution = replace(solution, x=x, values=form.to_values(x), objective=form.objective(x))
+    if solution.x is None and solution.status is Status.OPTIMAL:
+        solution = replace(solution, status=Status.LIMIT)
+    return problem.checked(solution)
 
 
 def _proves(certificate: Path, result: Result) -> bool:
