@@ -120,13 +120,21 @@ def _listed(
     stopped: Callable[[], bool],
 ) -> TreeSet:
     within, keep = settings.within, settings.keep_trees or MOST_TREES
-    changed = problem.changed()
+    changed, limits = problem.changed(), None
+    if changed and not problem.unfinished:
+        limits = problem.formulation.label_sums(problem.model, problem.instance, problem.as_built)
+    # Whether trees are left out after the listing, too.
+    filtered = changed and (limits is None or limits.rest)
 
     def listing(budget: float) -> ListedTrees:
-        most = max(keep, MOST_TREES) if changed else keep
-        shrink = within is None and not changed
         return lister.list_trees(
-            problem, budget=budget, most=most, shrink=shrink, all_labels=changed, stopped=stopped
+            problem,
+            budget=budget,
+            most=max(keep, MOST_TREES) if filtered else keep,
+            shrink=within is None and not filtered,
+            all_labels=changed,
+            limits=limits,
+            stopped=stopped,
         )
 
     best, budget = known, np.inf
@@ -136,7 +144,7 @@ def _listed(
         budget = best + FIRST_STEP * max(0.0, _leaf_value(problem) - best)
     while True:
         found = listing(budget)
-        trees = _as_set(problem, found, like, within, keep, stopped)
+        trees = _as_set(problem, found, like, within, keep, stopped, filtered=filtered)
         enough = within is not None or len(trees) >= keep or not trees.ended or budget == np.inf
         if within is not None and len(trees) and trees.objectives[0] < best - SAME * abs(best):
             best, enough = float(trees.objectives[0]), False  # the solve ended within its gap
@@ -167,8 +175,13 @@ def _as_set(
     within: float | None,
     keep: int,
     stopped: Callable[[], bool],
+    *,
+    filtered: bool,
 ) -> TreeSet:
-    """Return the listed trees that satisfy added constraints, the best so many, checked against the definition."""
+    """Return the listed trees that satisfy added constraints, the best so many, checked against the definition.
+
+    Those of limits that held while they were listed are in doubt only near a limit, unless trees are ``filtered``.
+    """
     charged = problem.structure
     assert isinstance(charged, UnivariateProblem)  # what is listed
     changed, predicts_numbers = problem.changed(), not like.is_classifier
@@ -176,22 +189,24 @@ def _as_set(
     split = found.chosen >= 0
     feature: IntArray = np.where(split, charged.thresholds.feature[found.chosen], -1)
     threshold: FloatArray = np.where(split, charged.thresholds.value[found.chosen], 0.0)
-    kept, leaves, ended = list[int](), list[FloatArray | IntArray](), found.ended
+    kept, leaves, ended, left_out = list[int](), list[FloatArray | IntArray](), found.ended, 0
+    in_doubt = changed & (filtered | ~found.within_limits)
     for k in order.tolist():
         if len(kept) == keep:
             break
-        if (changed or predicts_numbers) and stopped():
+        if (in_doubt[k] or predicts_numbers) and stopped():
             ended = False
             break
         tree = None
-        if changed or predicts_numbers or len(kept) < CHECKED:
+        if in_doubt[k] or predicts_numbers or len(kept) < CHECKED:
             tree = univariate_tree(problem.data, problem.topology, feature[k], threshold[k], found.label[k])
             tree = problem.formulation.relabel(tree, problem.instance) if predicts_numbers else tree
         if (
             tree is not None
-            and changed
+            and in_doubt[k]
             and problem.model.violations(problem.encoded(tree)).max > FEASIBILITY_TOLERANCE
         ):
+            left_out += 1
             continue
         if tree is not None and len(kept) < CHECKED:
             value = problem.formulation.evaluate(tree, problem.instance)
@@ -202,7 +217,9 @@ def _as_set(
                 )
         kept.append(k)
         leaves.append(found.label[k] if tree is None else tree.leaf_value)
-    seen_all = len(kept) < keep or not changed
+    seen_all = len(kept) < keep or not filtered
+    # A doubt that was not looked into may be justified.
+    seen_all &= not in_doubt[order[len(kept) + left_out :]].any()
     n_leaves = problem.topology.n_leaves
     values: FloatArray | IntArray = np.array(leaves, float if predicts_numbers else int).reshape(-1, n_leaves)
     return TreeSet(
@@ -212,9 +229,9 @@ def _as_set(
         leaf_value=values,
         objectives=found.value[kept],
         within=within,
-        found=len(kept) if changed else found.count,
-        counted=found.counted and seen_all and (found.whole or not changed),
-        ended=ended and (not changed or found.whole or len(kept) == keep),
+        found=len(kept) if filtered else found.count - left_out,
+        counted=found.counted and seen_all and (found.whole or not (filtered or left_out)),
+        ended=ended and (not (filtered or left_out) or found.whole or len(kept) == keep),
     )
 
 
