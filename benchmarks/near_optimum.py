@@ -102,12 +102,6 @@ LIMITED = [
     ),
     Limited(
         "breast_cancer",
-        "recall of malignant at least 0.95",
-        lambda p: min_recall(p, 0.95, positive="malignant"),
-        0.1,
-    ),
-    Limited(
-        "breast_cancer",
         "recall of malignant at least 0.97",
         lambda p: min_recall(p, 0.97, positive="malignant"),
         0.1,

@@ -183,6 +183,9 @@ class ClassTreeExpressions(RoutingExpressions):
         predicted: LinearExpr = self.m[name].sum(axis=1)[self.routing.group]
         return predicted
 
+    def labels(self) -> Expression:
+        return self.m["c"].T
+
     def label_sums(self, built: BuiltModel) -> LabelSums | None:
         """Return the rows that were added to :meth:`predicted` alone; rows (2.21) of the thesis leave no label free.
 

@@ -18,12 +18,20 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import NotAllowed, Unsupported
 from mipforest.heuristics.thresholds import univariate_tree
+from mipforest.problem.no_good_rows import list_by_rows, refusal_of_rows
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.proofs import same_value
 from mipforest.problem.result import Result
 from mipforest.problem.structure import UnivariateProblem
-from mipforest.problem.tree_search import PROGRESS_INTERVAL, ListedTrees, TreeSearch, search_classes
+from mipforest.problem.tree_search import (
+    MATRIX_SOLVER,
+    PROGRESS_INTERVAL,
+    ListedTrees,
+    TreeSearch,
+    search_classes,
+)
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.base import Solver, get_solver
 from mipforest.solvers.solution import Event, Progress
 from mipforest.trees import Tree, TreeSet
 
@@ -40,8 +48,20 @@ FIRST_STEP, GROWTH = 0.01, 4.0
 SAME = 1e-9
 
 
-def lister_for(problem: ProblemData, settings: SolveSettings) -> TreeSearch | None:
-    """Return the search that lists the trees of a problem, ``None`` where none are asked for.
+def lister_for(
+    problem: ProblemData, settings: SolveSettings, solver: Solver | TreeSearch, *, by_name: bool
+) -> TreeSearch | Solver | None:
+    """Return who lists the trees of a problem, ``None`` where none are asked for.
+
+    A matrix solver that was asked for by name, by no-good rows; otherwise a search, and such a solver where no search
+    does and nobody asked for one.
+
+    Parameters
+    ----------
+    problem, settings
+        The problem, and what is asked for.
+    solver, by_name
+        Who solves the problem, and whether that was asked for.
 
     Raises
     ------
@@ -52,7 +72,25 @@ def lister_for(problem: ProblemData, settings: SolveSettings) -> TreeSearch | No
         return None
     if settings.time_limit == 0:
         raise NotAllowed("without time no trees are listed; give a time limit above 0, or ask for one tree")
-    reason, name = "no search is installed that lists trees", problem.formulation.name
+    reason = by_rows = refusal_of_rows(problem)
+    if isinstance(solver, TreeSearch) or not by_name:
+        search, reason = _search_for(problem)
+        if search is not None:
+            return search
+        if by_name:
+            by_rows = reason
+    if not by_rows:
+        return solver if isinstance(solver, Solver) else get_solver(MATRIX_SOLVER)
+    raise Unsupported(
+        f"the trees near the optimum of {problem.formulation.name} cannot be listed: {reason}",
+        hint="leave out keep_trees and within",
+        option="leave out --keep-trees and --within",
+    )
+
+
+def _search_for(problem: ProblemData) -> tuple[TreeSearch | None, str]:
+    """Return the search that lists the trees of a problem, or why none does."""
+    reason = "no search is installed that lists trees"
     for plugin in search_classes().values():
         search = plugin()
         if not plugin.available() or plugin.list_trees is TreeSearch.list_trees:
@@ -65,12 +103,8 @@ def lister_for(problem: ProblemData, settings: SolveSettings) -> TreeSearch | No
         if not reason and problem.changed() and not problem.unfinished:
             reason = _own_variables(problem)
         if not reason:
-            return search
-    raise Unsupported(
-        f"the trees near the optimum of {name} cannot be listed: {reason}",
-        hint="leave out keep_trees and within",
-        option="leave out --keep-trees and --within",
-    )
+            return search, ""
+    return None, reason
 
 
 def _own_variables(problem: ProblemData) -> str:
@@ -87,9 +121,21 @@ def _own_variables(problem: ProblemData) -> str:
 
 
 def with_trees(
-    result: Result, lister: TreeSearch, settings: SolveSettings, on_progress: Progress | None
+    result: Result,
+    lister: TreeSearch | Solver,
+    settings: SolveSettings,
+    on_progress: Progress | None,
+    solve: Callable[[ProblemData, Solver, SolveSettings, Progress], Result],
 ) -> Result:
-    """Add the trees near the optimum to a result, in the time that is left."""
+    """Add the trees near the optimum to a result, in the time that is left.
+
+    Parameters
+    ----------
+    result, lister, settings, on_progress
+        The solved problem, who lists its trees, and what is asked for.
+    solve
+        Solves a model with a matrix solver, in the time that is left and without a start.
+    """
     problem = result.problem
     if not isinstance(result.solved_tree, Tree):
         return result
@@ -107,7 +153,20 @@ def with_trees(
         return problem.budget.expired
 
     with problem.budget.phase("trees", "listing trees near the optimum"):
-        trees = _listed(problem, lister, result.solved_tree, result.evaluated_objective, settings, stopped)
+        if isinstance(lister, TreeSearch):
+            trees = _listed(
+                problem, lister, result.solved_tree, result.evaluated_objective, settings, stopped
+            )
+        else:
+            alone = replace(settings, gap=0.0, start=None, keep_trees=None, within=None, log=None)
+            trees = list_by_rows(
+                result,
+                keep=settings.keep_trees or MOST_TREES,
+                within=settings.within,
+                limit=lambda best: np.inf if settings.within is None else _limit(best, settings.within),
+                solve=lambda model: solve(model, lister, alone, lambda _: stopped()),
+                stopped=stopped,
+            )
     return replace(result, trees=trees, phase_seconds=problem.budget.seconds)
 
 

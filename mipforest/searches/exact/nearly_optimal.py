@@ -227,8 +227,7 @@ class _Collected:
         of_right = np.flatnonzero(self._within(right.used + left.used.min(axis=0)))
         a, b = left.value[of_left] + cost, right.value[of_right]
         fitting = np.searchsorted(b, self._keep - a, side="right")
-        self._cuts.append(at)
-        self._sides.append((left, right))
+        number_of_cut, any_held = len(self._cuts), False
         block = (fitting.cumsum() - 1) // PAIRS
         for number in np.unique(block[fitting > 0]).tolist():
             some = np.flatnonzero((block == number) & (fitting > 0))
@@ -240,7 +239,11 @@ class _Collected:
             i, j, used = i[kept], j[kept], used[kept]
             value = left.value[i] + cost + right.value[j]
             self.count += int((value <= self._first).sum())
-            self._hold(value, np.full(len(i), len(self._cuts) - 1), i, j, used)
+            any_held |= bool((value <= self._keep).any())
+            self._hold(value, np.full(len(i), number_of_cut), i, j, used)
+        if any_held:
+            self._cuts.append(at)
+            self._sides.append((left, right))
         self.counted &= left.whole and right.whole and self._keep == self._first  # exact: a copy
 
     def _hold(
