@@ -1,4 +1,4 @@
-"""The trees near the optimum of a problem: which are asked for, which satisfy added constraints, and their check.
+"""The trees near the optimum of a problem: who lists them, which satisfy added constraints, and their check.
 
 A *tree* is its splits and the labels of its leaves. A split is a feature and the training samples that it sends left:
 thresholds between the same two neighbouring values of the samples at a node are one, in the middle between them. Every

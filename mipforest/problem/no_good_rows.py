@@ -251,9 +251,9 @@ def list_by_rows(
             proven = np.inf
             continue
         proven = max(proven, result.solution.bound)
-        if not isinstance(result.solved_tree, Tree) or result.failed_checks:
-            break
-        if not meet(result.solved_tree.unscaled()) or result.solution.status is not Status.OPTIMAL:
+        if result.solution.status is not Status.OPTIMAL or result.failed_checks:
+            break  # what a solve has by then may be far from the next best tree
+        if not isinstance(result.solved_tree, Tree) or not meet(result.solved_tree.unscaled()):
             break
     near_trees = sorted(
         (tree for tree in found if tree.objective <= most),
