@@ -180,7 +180,6 @@ HEADER = (
     "found",
     "kept",
     "errors of those kept",
-    "all counted",
     "solve, s",
     "listing, s",
 )
@@ -196,6 +195,7 @@ the solve and of the [listing](../near_optimum.md) after it, on one thread.
 
 Depth 2, with a limit on labels that leaves the best trees out: processor seconds of the listing where trees beyond the
 limit are left out on the way, and of one without the limit whose trees are held against it afterwards.
+A list of more than 100,000 trees is cut there: the answer is not complete then, and nothing was held against the limit.
 
 {limited}
 
