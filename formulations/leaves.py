@@ -240,8 +240,14 @@ class ClassTreeExpressions(RoutingExpressions):
         predicted: LinearExpr = self.m[name].sum(axis=1)[self.routing.group]
         return predicted
 
+    def labels(self) -> Expression:
+        return self.m["c"].T
+
     def label_sums(self, built: BuiltModel) -> LabelSums | None:
-        """Return the rows that were added to :meth:`predicted` alone; rows (2.21) of the thesis leave no label free."""
+        """Return the rows that were added to :meth:`predicted` alone; rows (2.21) of the thesis leave no label free.
+
+        ``None`` where rows of :meth:`predicted` itself were taken out.
+        """
         m, changes, group = self.m, built.changes(), self.routing.group
         columns, n = {block.name: block for block in changes.form.columns}, changes.form.n_columns
         labels = {f"predicted_{k}": k for k in range(len(self.data.classes)) if f"predicted_{k}" in columns}
@@ -251,39 +257,44 @@ class ClassTreeExpressions(RoutingExpressions):
         )
         mine = {*labels, *(() if "z" in built.blocks else ("z",))}
         bounded = np.isfinite(changes.lower) | np.isfinite(changes.upper)
-        rows = [block for block in changes.added if block.name not in products | assigned]
-        if (
+        if not products | assigned <= set(m.constraints):
+            return None
+        added = [block for block in changes.added if block.name not in products | assigned]
+        rows = [block for block in added if block.binary is None]
+        rest = (
             changes.loosened
             or "L" in columns
-            or not products | assigned <= set(m.constraints)
             or not {name for name in columns if name not in built.blocks} <= mine
             or any(bounded[columns[name].start : columns[name].stop].any() for name in built.blocks)
             or any(
                 block.lower.any() or np.isfinite(block.upper).any() for block in (m[name] for name in labels)
             )
-            or any(block.binary is not None for block in rows)
-        ):
-            return None
-        names = tuple(
+            or len(rows) < len(added)
+        )
+        names = [
             block.name if block.size == 1 else f"{block.name}[{i}]"
             for block in rows
             for i in range(block.size)
-        )
+        ]
         use = np.zeros((len(names), len(group), len(self.data.classes)))
         read, sizes = np.zeros(n, dtype=bool), np.bincount(group)
+        is_sum = np.ones(len(names), dtype=bool)
         A = sparse.vstack([sparse.csr_array((0, n)), *(_over(block, n) for block in rows)], format="csr")
         for name, k in labels.items():
             own = slice(columns[name].start, columns[name].stop)
             read[own] = True
             entries = A[:, own].toarray().reshape(len(names), len(sizes), -1)
-            if (entries != entries[:, :, :1]).any():
-                return None  # it tells leaves apart
+            is_sum &= (entries == entries[:, :, :1]).all(axis=(1, 2))  # otherwise it tells leaves apart
             # The samples of a group share their leaf, and what the group adds.
             use[:, :, k] = (entries[:, :, 0] / sizes)[:, group]
-        if (A.data[~read[A.indices]] != 0).any():
-            return None
-        least = np.concatenate([np.zeros(0), *(block.lower for block in rows)])
-        return LabelSums(names, use, least, np.concatenate([np.zeros(0), *(block.upper for block in rows)]))
+        other = sparse.coo_array(A)
+        is_sum[other.row[(other.data != 0) & ~read[other.col]]] = False
+        least, most = (
+            np.concatenate([np.zeros(0), *(getattr(block, side) for block in rows)])[is_sum]
+            for side in ("lower", "upper")
+        )
+        kept = tuple(name for name, whole in zip(names, is_sum, strict=True) if whole)
+        return LabelSums(kept, use[is_sum], least, most, rest=rest or not is_sum.all())
 
     def keep_monotone(self, j: int, *, increasing: bool) -> None:
         """Add rows: where a node splits on feature j, no leaf below it falls while one to its left rises.

@@ -192,7 +192,7 @@ def solve(
         Option(
             metavar="K",
             help="List the K best trees, too, in trees.json: of univariate models with leaves that predict a class, a "
-            "constant or a decision, up to depth 3.",
+            "constant or a decision.",
             rich_help_panel=o.SOLVE,
         ),
     ] = None,

@@ -100,6 +100,10 @@ class TreeExpressions:
         """Return the (n,) expression that is 1 where a sample is predicted class number k, else 0."""
         raise self._missing("which class a sample is predicted")
 
+    def labels(self) -> Expression:
+        """Return the (|L|, K) expression that is 1 where a leaf predicts a class, else 0."""
+        raise self._missing("which class a leaf predicts")
+
     def keep_monotone(self, j: int, *, increasing: bool) -> None:  # noqa: ARG002
         """Add rows: a larger value of feature j never turns a prediction from the second class to the first.
 

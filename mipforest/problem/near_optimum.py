@@ -1,4 +1,4 @@
-"""The trees near the optimum of a problem: which are asked for, which satisfy added constraints, and their check.
+"""The trees near the optimum of a problem: who lists them, which satisfy added constraints, and their check.
 
 A *tree* is its splits and the labels of its leaves. A split is a feature and the training samples that it sends left:
 thresholds between the same two neighbouring values of the samples at a node are one, in the middle between them. Every
@@ -18,12 +18,20 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import NotAllowed, Unsupported
 from mipforest.heuristics.thresholds import univariate_tree
+from mipforest.problem.no_good_rows import list_by_rows, refusal_of_rows
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.proofs import same_value
 from mipforest.problem.result import Result
 from mipforest.problem.structure import UnivariateProblem
-from mipforest.problem.tree_search import PROGRESS_INTERVAL, ListedTrees, TreeSearch, search_classes
+from mipforest.problem.tree_search import (
+    MATRIX_SOLVER,
+    PROGRESS_INTERVAL,
+    ListedTrees,
+    TreeSearch,
+    search_classes,
+)
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.solvers.base import Solver, get_solver
 from mipforest.solvers.solution import Event, Progress
 from mipforest.trees import Tree, TreeSet
 
@@ -40,8 +48,20 @@ FIRST_STEP, GROWTH = 0.01, 4.0
 SAME = 1e-9
 
 
-def lister_for(problem: ProblemData, settings: SolveSettings) -> TreeSearch | None:
-    """Return the search that lists the trees of a problem, ``None`` where none are asked for.
+def lister_for(
+    problem: ProblemData, settings: SolveSettings, solver: Solver | TreeSearch, *, by_name: bool
+) -> TreeSearch | Solver | None:
+    """Return who lists the trees of a problem, ``None`` where none are asked for.
+
+    A matrix solver that was asked for by name, by no-good rows; otherwise a search, and such a solver where no search
+    does and nobody asked for one.
+
+    Parameters
+    ----------
+    problem, settings
+        The problem, and what is asked for.
+    solver, by_name
+        Who solves the problem, and whether that was asked for.
 
     Raises
     ------
@@ -52,7 +72,25 @@ def lister_for(problem: ProblemData, settings: SolveSettings) -> TreeSearch | No
         return None
     if settings.time_limit == 0:
         raise NotAllowed("without time no trees are listed; give a time limit above 0, or ask for one tree")
-    reason, name = "no search is installed that lists trees", problem.formulation.name
+    reason = by_rows = refusal_of_rows(problem)
+    if isinstance(solver, TreeSearch) or not by_name:
+        search, reason = _search_for(problem)
+        if search is not None:
+            return search
+        if by_name:
+            by_rows = reason
+    if not by_rows:
+        return solver if isinstance(solver, Solver) else get_solver(MATRIX_SOLVER)
+    raise Unsupported(
+        f"the trees near the optimum of {problem.formulation.name} cannot be listed: {reason}",
+        hint="leave out keep_trees and within",
+        option="leave out --keep-trees and --within",
+    )
+
+
+def _search_for(problem: ProblemData) -> tuple[TreeSearch | None, str]:
+    """Return the search that lists the trees of a problem, or why none does."""
+    reason = "no search is installed that lists trees"
     for plugin in search_classes().values():
         search = plugin()
         if not plugin.available() or plugin.list_trees is TreeSearch.list_trees:
@@ -65,12 +103,8 @@ def lister_for(problem: ProblemData, settings: SolveSettings) -> TreeSearch | No
         if not reason and problem.changed() and not problem.unfinished:
             reason = _own_variables(problem)
         if not reason:
-            return search
-    raise Unsupported(
-        f"the trees near the optimum of {name} cannot be listed: {reason}",
-        hint="leave out keep_trees and within",
-        option="leave out --keep-trees and --within",
-    )
+            return search, ""
+    return None, reason
 
 
 def _own_variables(problem: ProblemData) -> str:
@@ -87,9 +121,21 @@ def _own_variables(problem: ProblemData) -> str:
 
 
 def with_trees(
-    result: Result, lister: TreeSearch, settings: SolveSettings, on_progress: Progress | None
+    result: Result,
+    lister: TreeSearch | Solver,
+    settings: SolveSettings,
+    on_progress: Progress | None,
+    solve: Callable[[ProblemData, Solver, SolveSettings, Progress], Result],
 ) -> Result:
-    """Add the trees near the optimum to a result, in the time that is left."""
+    """Add the trees near the optimum to a result, in the time that is left.
+
+    Parameters
+    ----------
+    result, lister, settings, on_progress
+        The solved problem, who lists its trees, and what is asked for.
+    solve
+        Solves a model with a matrix solver, in the time that is left and without a start.
+    """
     problem = result.problem
     if not isinstance(result.solved_tree, Tree):
         return result
@@ -107,7 +153,20 @@ def with_trees(
         return problem.budget.expired
 
     with problem.budget.phase("trees", "listing trees near the optimum"):
-        trees = _listed(problem, lister, result.solved_tree, result.evaluated_objective, settings, stopped)
+        if isinstance(lister, TreeSearch):
+            trees = _listed(
+                problem, lister, result.solved_tree, result.evaluated_objective, settings, stopped
+            )
+        else:
+            alone = replace(settings, gap=0.0, start=None, keep_trees=None, within=None, log=None)
+            trees = list_by_rows(
+                result,
+                keep=settings.keep_trees or MOST_TREES,
+                within=settings.within,
+                limit=lambda best: np.inf if settings.within is None else _limit(best, settings.within),
+                solve=lambda model: solve(model, lister, alone, lambda _: stopped()),
+                stopped=stopped,
+            )
     return replace(result, trees=trees, phase_seconds=problem.budget.seconds)
 
 
@@ -120,13 +179,21 @@ def _listed(
     stopped: Callable[[], bool],
 ) -> TreeSet:
     within, keep = settings.within, settings.keep_trees or MOST_TREES
-    changed = problem.changed()
+    changed, limits = problem.changed(), None
+    if changed and not problem.unfinished:
+        limits = problem.formulation.label_sums(problem.model, problem.instance, problem.as_built)
+    # Whether trees are left out after the listing, too.
+    filtered = changed and (limits is None or limits.rest)
 
     def listing(budget: float) -> ListedTrees:
-        most = max(keep, MOST_TREES) if changed else keep
-        shrink = within is None and not changed
         return lister.list_trees(
-            problem, budget=budget, most=most, shrink=shrink, all_labels=changed, stopped=stopped
+            problem,
+            budget=budget,
+            most=max(keep, MOST_TREES) if filtered else keep,
+            shrink=within is None and not filtered,
+            all_labels=changed,
+            limits=limits,
+            stopped=stopped,
         )
 
     best, budget = known, np.inf
@@ -136,7 +203,7 @@ def _listed(
         budget = best + FIRST_STEP * max(0.0, _leaf_value(problem) - best)
     while True:
         found = listing(budget)
-        trees = _as_set(problem, found, like, within, keep, stopped)
+        trees = _as_set(problem, found, like, within, keep, stopped, filtered=filtered)
         enough = within is not None or len(trees) >= keep or not trees.ended or budget == np.inf
         if within is not None and len(trees) and trees.objectives[0] < best - SAME * abs(best):
             best, enough = float(trees.objectives[0]), False  # the solve ended within its gap
@@ -167,8 +234,13 @@ def _as_set(
     within: float | None,
     keep: int,
     stopped: Callable[[], bool],
+    *,
+    filtered: bool,
 ) -> TreeSet:
-    """Return the listed trees that satisfy added constraints, the best so many, checked against the definition."""
+    """Return the listed trees that satisfy added constraints, the best so many, checked against the definition.
+
+    Those of limits that held while they were listed are in doubt only near a limit, unless trees are ``filtered``.
+    """
     charged = problem.structure
     assert isinstance(charged, UnivariateProblem)  # what is listed
     changed, predicts_numbers = problem.changed(), not like.is_classifier
@@ -176,22 +248,24 @@ def _as_set(
     split = found.chosen >= 0
     feature: IntArray = np.where(split, charged.thresholds.feature[found.chosen], -1)
     threshold: FloatArray = np.where(split, charged.thresholds.value[found.chosen], 0.0)
-    kept, leaves, ended = list[int](), list[FloatArray | IntArray](), found.ended
+    kept, leaves, ended, left_out = list[int](), list[FloatArray | IntArray](), found.ended, 0
+    in_doubt = changed & (filtered | ~found.within_limits)
     for k in order.tolist():
         if len(kept) == keep:
             break
-        if (changed or predicts_numbers) and stopped():
+        if (in_doubt[k] or predicts_numbers) and stopped():
             ended = False
             break
         tree = None
-        if changed or predicts_numbers or len(kept) < CHECKED:
+        if in_doubt[k] or predicts_numbers or len(kept) < CHECKED:
             tree = univariate_tree(problem.data, problem.topology, feature[k], threshold[k], found.label[k])
             tree = problem.formulation.relabel(tree, problem.instance) if predicts_numbers else tree
         if (
             tree is not None
-            and changed
+            and in_doubt[k]
             and problem.model.violations(problem.encoded(tree)).max > FEASIBILITY_TOLERANCE
         ):
+            left_out += 1
             continue
         if tree is not None and len(kept) < CHECKED:
             value = problem.formulation.evaluate(tree, problem.instance)
@@ -202,7 +276,9 @@ def _as_set(
                 )
         kept.append(k)
         leaves.append(found.label[k] if tree is None else tree.leaf_value)
-    seen_all = len(kept) < keep or not changed
+    seen_all = len(kept) < keep or not filtered
+    # A doubt that was not looked into may be justified.
+    seen_all &= not in_doubt[order[len(kept) + left_out :]].any()
     n_leaves = problem.topology.n_leaves
     values: FloatArray | IntArray = np.array(leaves, float if predicts_numbers else int).reshape(-1, n_leaves)
     return TreeSet(
@@ -212,9 +288,9 @@ def _as_set(
         leaf_value=values,
         objectives=found.value[kept],
         within=within,
-        found=len(kept) if changed else found.count,
-        counted=found.counted and seen_all and (found.whole or not changed),
-        ended=ended and (not changed or found.whole or len(kept) == keep),
+        found=len(kept) if filtered else found.count - left_out,
+        counted=found.counted and seen_all and (found.whole or not (filtered or left_out)),
+        ended=ended and (not (filtered or left_out) or found.whole or len(kept) == keep),
     )
 
 

@@ -196,10 +196,11 @@ class ModelOperations(ABC):
         return None
 
     def label_sums(self, m: Model, instance: Any, built: BuiltModel) -> LabelSums | None:  # noqa: ARG002
-        """Return what was added to a model as limits on the labels of samples; ``None`` where something else was.
+        """Return the rows that were added to a model as limits on the labels of samples; ``None`` where it has none.
 
-        Models return it that leave the label of every leaf free: a tree of least cost under prices of the limits is
-        their relaxation then.
+        Something else may have been added too, or the model may not leave the label of every leaf free: they say so
+        (:attr:`~mipforest.problem.structure.LabelSums.rest`). Otherwise a tree of least cost under prices of the limits
+        is their relaxation.
 
         Parameters
         ----------

@@ -106,8 +106,8 @@ class Problem(ProblemData):
             one.
         keep_trees, within
             List the ``keep_trees`` best trees, all whose objective is within a share ``within`` of the optimum
-            (0.02: 2 %), or the best so many of these, as :attr:`Result.trees`; for univariate models up to depth 3
-            (see :mod:`mipforest.problem.near_optimum`).
+            (0.02: 2 %), or the best so many of these, as :attr:`Result.trees`; of univariate models (see
+            :mod:`mipforest.problem.near_optimum`). A matrix solver that is asked for by name finds them one by one.
         time_limit, gap, threads, seed, solver_options, bridges, log, isolate, dask
             The attributes of :class:`~mipforest.settings.SolveSettings` of these names. The time limit, 60 seconds
             unless given, is for start, solves and repairs together (0: the start alone); built within a budget, the
@@ -137,12 +137,14 @@ class Problem(ProblemData):
             with self.budget.phase("load"):  # its package may take a moment to load
                 solver = solver_or_search(solver)
         with self.budget.phase("load"):  # as may the searches that are asked
-            solver, why = solver.choose(self, settings) if isinstance(solver, Auto) else (solver, "")
-            lister = lister_for(self, settings)
+            by_name, why = not isinstance(solver, Auto), ""
+            if isinstance(solver, Auto):
+                solver, why = solver.choose(self, settings)
+            lister = lister_for(self, settings, solver, by_name=by_name)
         with one_blas_thread():
             solved = with_conflict(solve_problem(self, solver, settings, on_progress))
             if lister is not None:
-                solved = with_trees(solved, lister, settings, on_progress)
+                solved = with_trees(solved, lister, settings, on_progress, solve_by_rows)
         if self.has_rows:
             self.model.keep(solved.solution)
         message = "; ".join(filter(None, (why and f"auto: {why}", solved.solution.message)))
@@ -193,16 +195,27 @@ def solve_problem(
         if problem.unfinished:
             return _unfinished(known, solver, tree, settings.gap)
         values, warnings = (None, []) if tree is None else feasible_start(problem, tree)
-    suggested = problem.formulation.solver_options.get(solver.name, {})
-    settings = replace(settings, solver_options={**suggested, **settings.solver_options})
     with budget.phase("solve"):
         limited, solution = _within_limits(known, solver, settings, values, report)
     with budget.phase("check"):
-        solution, bound_warnings = with_valid_bound(limited, solution, settings.gap)
-        solution = with_least_objective(limited, solution, settings.gap)
-        warned = (*problem.instance.notes, *budget.notes, *warnings, *solution.warnings, *bound_warnings)
-        result = check(limited, replace(solution, warnings=warned))
+        result = _checked(limited, solution, settings, (*problem.instance.notes, *budget.notes, *warnings))
     return replace(result, phase_seconds=budget.seconds)
+
+
+def solve_by_rows(
+    problem: ProblemData, solver: Solver, settings: SolveSettings, on_progress: Progress
+) -> Result:
+    """Solve with a matrix solver, without a start, in what is left of the time of a solve that has begun."""
+    return _checked(*_within_limits(problem, solver, settings, None, on_progress), settings)
+
+
+def _checked(
+    problem: ProblemData, solution: Solution, settings: SolveSettings, warnings: tuple[str, ...] = ()
+) -> Result:
+    """Check a solver's solution, and how far its bound holds."""
+    solution, bound_warnings = with_valid_bound(problem, solution, settings.gap)
+    solution = with_least_objective(problem, solution, settings.gap)
+    return check(problem, replace(solution, warnings=(*warnings, *solution.warnings, *bound_warnings)))
 
 
 def with_conflict(result: Result) -> Result:
@@ -225,6 +238,8 @@ def _within_limits(
     problem, solution
         This one, or the one built again, whose columns are the same; and its solution.
     """
+    suggested = given.formulation.solver_options.get(solver.name, {})
+    settings = replace(settings, solver_options={**suggested, **settings.solver_options})
     value = np.inf if values is None else given.model.objective(values)
     problem = rebuilt_with_cutoff(given, value) or given
     unproven = problem.valid_below() < value

@@ -23,6 +23,7 @@ from mipforest.conflicts import Conflict, explain_infeasibility
 from mipforest.errors import ModelError, SolverError
 from mipforest.model import Model, Values, VarArray
 from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.operations import Instance
 from mipforest.problem.problem_data import ProblemData
 from mipforest.solvers.solution import Status
 from mipforest.solving import solve
@@ -61,6 +62,15 @@ def rebuilt_with_cutoff(problem: AnyProblem, value: float) -> AnyProblem | None:
     instance = problem.formulation.with_cutoff(problem.instance, value, changes)
     if instance is None:
         return None
+    twin = declared_again(problem, instance)
+    if twin.model.matrix().columns != problem.model.matrix().columns:
+        return None
+    twin.declare_valid_below(value)
+    return twin
+
+
+def declared_again(problem: AnyProblem, instance: Instance) -> AnyProblem:
+    """Declare the model of an instance, and put in what a user added to that of a problem, whose rows are all there."""
     model = Model(problem.model.name)
     problem.formulation.declare(model, instance)
     twin = replace(problem, instance=instance, model=model)
@@ -69,9 +79,6 @@ def rebuilt_with_cutoff(problem: AnyProblem, value: float) -> AnyProblem | None:
     _add_rows(twin, problem)
     for name, priority in problem.model.priorities.items():
         model.set_priority(name, priority)
-    if model.matrix().columns != problem.model.matrix().columns:
-        return None
-    twin.declare_valid_below(value)
     return twin
 
 

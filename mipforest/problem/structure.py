@@ -105,6 +105,14 @@ class TreeCharges:
         weight = 1.0 if self.weight is None else np.asarray(self.weight, dtype=np.float64)[:, None]
         return np.asarray(weight * costs[y], dtype=np.float64)
 
+    def costs_of_labels(self, n_labels: int) -> FloatArray:
+        """Return the (n, K) costs of so many labels: those that no sample has are an error for every sample."""
+        costs = self.prediction_costs
+        if (unseen := n_labels - costs.shape[1]) <= 0:
+            return costs
+        wrong = np.ones(len(costs)) if self.weight is None else np.asarray(self.weight, dtype=np.float64)
+        return np.column_stack([costs, *[wrong] * unseen])
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HyperplaneCharges(TreeCharges):
@@ -180,12 +188,22 @@ class LabelSums:
         (r, n, K) what each label of each sample adds to a row.
     least, most
         (r,) sides of the rows, infinite where there is none.
+    rest
+        Whether something else was changed in the model, too.
     """
 
     names: tuple[str, ...]
     use: FloatArray
     least: FloatArray
     most: FloatArray
+    rest: bool = False
+
+    def from_above(self) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
+        """Return both sides of the rows as limits from above: names, (q, n, K) uses, and (q,) limits."""
+        above, below = np.isfinite(self.most), np.isfinite(self.least)
+        names = [name for side in (above, below) for name, on in zip(self.names, side, strict=True) if on]
+        use = np.concatenate([self.use[above], -self.use[below]])
+        return tuple(names), use, np.concatenate([self.most[above], -self.least[below]])
 
 
 @dataclass(frozen=True, eq=False)

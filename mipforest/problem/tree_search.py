@@ -13,12 +13,12 @@ from numbers import Integral
 from time import monotonic
 from typing import Any, ClassVar
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
 from mipforest.model import Model
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData, StartError
-from mipforest.problem.structure import Structure
+from mipforest.problem.structure import LabelSums, Structure
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import GROUP as SOLVERS
 from mipforest.solvers.base import Solver, get_solver
@@ -106,6 +106,8 @@ class ListedTrees:
         Whether those that were met are all.
     whole
         Whether all that were met are here.
+    within_limits
+        (m,) whether a tree is within the limits that were asked for, beyond doubt of rounding.
     """
 
     chosen: IntArray
@@ -115,6 +117,7 @@ class ListedTrees:
     ended: bool
     counted: bool
     whole: bool
+    within_limits: BoolArray
 
 
 class SearchEvents:
@@ -295,6 +298,7 @@ class TreeSearch(ABC):
         most: int,
         shrink: bool,
         all_labels: bool,
+        limits: LabelSums | None = None,
         stopped: Callable[[], bool],
     ) -> ListedTrees:
         """List all trees of a problem, as it was built, up to an objective value.
@@ -311,6 +315,8 @@ class TreeSearch(ABC):
             Whether trees that are worse than so many others need not be counted.
         all_labels
             Whether leaves may have any label, in place of the best one.
+        limits
+            Limits on these labels: trees beyond them are left out.
         stopped
             Asked now and then whether to stop; what was found is returned then.
         """

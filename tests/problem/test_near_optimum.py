@@ -93,7 +93,7 @@ def check_constraint(seed, what):
     else:
         limit_label(built, "1", 0.2)
     thresholds = built.structure.thresholds
-    result = built.solve(solver="highs", within=1.0)
+    result = built.solve(within=1.0)
     like = TreeSet(
         like=result.trees.like,
         feature=np.where(listed.chosen < 0, -1, thresholds.feature[listed.chosen]),
@@ -111,7 +111,7 @@ def check_constraint(seed, what):
     expected = expected[expected <= 2 * expected[0] + 1e-9]
     assert result.trees.complete
     assert same(result.trees.objectives, expected)
-    few = built.solve(solver="highs", keep_trees=2).trees
+    few = built.solve(keep_trees=2).trees
     assert few.complete
     assert same(few.objectives, np.sort(listed.value[fits])[:2])
 
@@ -134,14 +134,17 @@ def test_values_of_leaves_are_fitted(loss):
 def test_trees_that_are_not_listed():
     data = Dataset.from_arrays(*samples())
     with pytest.raises(Unsupported, match=r"up to depth 3.*depth is 4"):
-        make_formulation("oct", {}, "paper").build(data, depth=4).solve(within=0.1)
+        make_formulation("oct", {}, "paper").build(data, depth=4).solve("exact-search", within=0.1)
     margot = make_formulation("margot", {}).build(data, depth=1)
     with pytest.raises(Unsupported, match=r"margot cannot be listed: only univariate trees"):
         margot.solve(keep_trees=2)
     built = problem(depth=1)
     built.model.binary("own")
     with pytest.raises(Unsupported, match=r"no values of the variables own"):
-        built.solve(keep_trees=2)
+        built.solve("local-search", keep_trees=2)
+    built.model.remove("one_class")
+    with pytest.raises(Unsupported, match=r"rows of the model were removed"):
+        built.solve("highs", keep_trees=2)
 
 
 @pytest.mark.parametrize(

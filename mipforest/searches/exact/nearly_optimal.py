@@ -1,4 +1,4 @@
-"""All univariate trees whose loss is near the optimum, or the best so many of them.
+r"""All univariate trees whose loss is near the optimum, or the best so many of them.
 
 A *tree* is, at every node that splits, a feature and the set of samples that it sends left, and a label at every leaf.
 Thresholds between the same two neighbouring values of the samples at a node are one split; every leaf holds samples, at
@@ -10,6 +10,14 @@ trees of both sides, found by :mod:`mipforest.searches.exact.cover_search`, fit 
 levels, bounds on the sides of thresholds close intervals between them, as rows that are added never lose less. A side
 lists what the other side's best leaves of the budget. Where so many trees are asked for and no budget is given, that is
 the loss of the last one kept, and falls as better ones are found.
+
+Limits on sums over samples of what their labels use, :math:`\sum_i u_{r i, k_i} \le h_r`, leave trees out on the way: a
+tree of the rows S is kept only where it is within them together with the label of least use for each other sample,
+
+.. math::  \sum_{i \in S} u_{r i, k_i} \le h_r - \sum_{i \notin S} \min_k u_{r i k} \text{ for all } r.
+
+This depends on S alone, so the lists of sets of rows that come again are kept as without limits. For all rows it is the
+limit itself.
 """
 
 from __future__ import annotations
@@ -23,12 +31,13 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.heuristics.thresholds import Thresholds
-from mipforest.problem.structure import UnivariateProblem
+from mipforest.problem.structure import LabelSums, UnivariateProblem
 from mipforest.problem.tree_search import ListedTrees
 from mipforest.searches import compile_by
 from mipforest.searches.exact.cover_search import CoverSearch, middle_threshold
-from mipforest.searches.exact.search import TOLERANCE, distinct_rows, tiny_rows
+from mipforest.searches.exact.search import TOLERANCE, distinct_rows, numbered_rows, tiny_rows
 from mipforest.searches.exact.tables import Rows
+from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.time_budget import Stopped, TimeBudget
 
 #: Most trees of one side of a threshold that are listed: 32 bytes each.
@@ -36,6 +45,58 @@ MAX_LISTED = 200_000
 
 #: Most trees that are remembered for sets of rows that come again; then all are forgotten.
 MAX_REMEMBERED = 10_000_000
+
+#: Pairs of trees of both sides that are held against limits at once.
+PAIRS = 1_000_000
+
+#: Share of its terms by which rounding may change a sum: of a million terms.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Limits of sums over labels of rows.
+
+    Attributes
+    ----------
+    use
+        (r, n, K) what each label of each row adds.
+    most
+        (r,) the limits, with what a row of a model may be missed by, and what rounding makes of sums.
+    surely
+        (r,) the same, less so much that a model's row holds beyond doubt.
+    """
+
+    use: FloatArray
+    most: FloatArray
+    surely: FloatArray
+
+    @classmethod
+    def of(cls, sums: LabelSums | None, row: IntArray, K: int) -> Limits:
+        """Add up limits of samples over the row of each (n,)."""
+        use, most = np.zeros((0, len(row), K)), np.zeros(0)
+        if sums is not None:
+            _, use, most = sums.from_above()
+        of_rows = np.zeros((len(use), int(row.max()) + 1, K))
+        for limit, each in zip(of_rows, use, strict=True):
+            np.add.at(limit, row, each)
+        rounding = ROUNDING * np.abs(use).max(axis=2, initial=0.0).sum(axis=1)
+        beyond, inside = 2.0 * FEASIBILITY_TOLERANCE + rounding, 0.5 * FEASIBILITY_TOLERANCE - rounding
+        return cls(of_rows, most + beyond, most + inside)
+
+    def __len__(self) -> int:
+        return len(self.use)
+
+    def left_for(self, number: IntArray) -> FloatArray:
+        """Return (r,) what rows of some numbers may use, where all others use least."""
+        least = self.least
+        left: FloatArray = self.most - (least.sum(axis=1) - least[:, number].sum(axis=1))
+        return left
+
+    @cached_property
+    def least(self) -> FloatArray:
+        """(r, n) least use of each row."""
+        return np.asarray(self.use.min(axis=2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +111,8 @@ class Trees:
         (m,) number of the root's split in ``cuts``, -1 for a leaf.
     left, right
         (m,) positions in the lists of both sides; on the last level, labels; of a leaf, its label at the left.
+    used
+        (m, r) what the labels use of each limit.
     cuts
         (c, 3) feature, and ranks of the two neighbouring values that a split parts.
     sides
@@ -64,6 +127,7 @@ class Trees:
     cut: IntArray
     left: IntArray
     right: IntArray
+    used: FloatArray
     cuts: IntArray
     sides: tuple[tuple[Trees, Trees], ...]
     budget: float
@@ -81,6 +145,8 @@ class _Collected:
         Most trees.
     shrinks
         Whether the budget falls to the loss of the last tree once there are so many; all are counted otherwise.
+    limits
+        (r,) limits of what the labels of a tree may use.
 
     Attributes
     ----------
@@ -88,20 +154,29 @@ class _Collected:
         Trees within the first budget, of those that were met.
     whole, counted
         Whether no such tree was left out; whether all were counted.
+    best
+        Whether no tree was left out that is better than one that is here: sides may lack trees within limits.
     """
 
-    def __init__(self, budget: float, room: int, *, shrinks: bool) -> None:
+    def __init__(self, budget: float, room: int, *, shrinks: bool, limits: FloatArray) -> None:
+        self.best, self._limits = True, limits
         self.budget, self.count, self.whole, self.counted = budget, 0, True, not shrinks
         self._first, self._room, self._shrinks, self._keep = budget, room, shrinks, budget
         self._cuts: list[tuple[int, int, int]] = []
         self._sides: list[tuple[Trees, Trees]] = []
-        self._parts: list[tuple[FloatArray, IntArray, IntArray, IntArray]] = []
+        self._parts: list[tuple[FloatArray, IntArray, IntArray, IntArray, FloatArray]] = []
         self._held = 0
 
-    def add(self, value: FloatArray, cut: IntArray, left: IntArray, right: IntArray) -> None:
-        """Add trees."""
-        self.count += int((value <= self._first).sum())
-        self._hold(value, cut, left, right)
+    def add(
+        self, value: FloatArray, cut: IntArray, left: IntArray, right: IntArray, used: FloatArray
+    ) -> None:
+        """Add those trees that are within the limits."""
+        within = self._within(used)
+        self.count += int((value[within] <= self._first).sum())
+        self._hold(value[within], cut[within], left[within], right[within], used[within])
+
+    def _within(self, used: FloatArray) -> BoolArray:
+        return np.asarray((used <= self._limits).all(axis=1))
 
     def add_pairs(
         self, at: tuple[int, int, int], left: Trees, right: Trees, cost: float, same: BoolArray
@@ -117,6 +192,9 @@ class _Collected:
         same
             (leaves at the left, leaves at the right) whether the split is none with these.
         """
+        if len(self._limits):
+            self._add_limited_pairs(at, left, right, cost, same)
+            return
         a, b = left.value + cost, right.value
         self.whole &= left.whole and right.whole
         self.counted &= left.whole and right.whole
@@ -128,32 +206,61 @@ class _Collected:
             # Of sorted sums, the first so many have places i, j with (i + 1)(j + 1) no more than that.
             fitting = np.minimum(fitting, (self._room + same.size) // np.arange(1, len(a) + 1))
             self.whole = False
-        i = np.repeat(np.arange(len(a)), fitting)
-        j = np.arange(len(i)) - np.repeat(fitting.cumsum() - fitting, fitting)
-        if same.any():
-            of_left, of_right = np.full(len(a), -1), np.full(len(b), -1)
-            of_left[leaves], of_right[others] = np.arange(len(leaves)), np.arange(len(others))
-            differ = (of_left[i] < 0) | (of_right[j] < 0)
-            differ |= ~same[of_left[i], of_right[j]]
-            i, j = i[differ], j[differ]
+        i, j = _pairs(fitting)
+        differ = _differ(left, right, same, i, j)
+        i, j = i[differ], j[differ]
         if len(i):
             self._cuts.append(at)
             self._sides.append((left, right))
-            self._hold(a[i] + b[j], np.full(len(i), len(self._cuts) - 1), i, j)
+            none_used = np.zeros((len(i), 0))
+            self._hold(a[i] + b[j], np.full(len(i), len(self._cuts) - 1), i, j, none_used)
 
-    def _hold(self, value: FloatArray, cut: IntArray, left: IntArray, right: IntArray) -> None:
+    def _add_limited_pairs(
+        self, at: tuple[int, int, int], left: Trees, right: Trees, cost: float, same: BoolArray
+    ) -> None:
+        self.whole &= left.whole and right.whole
+        self.best &= left.whole and right.whole
+        if not (len(left.value) and len(right.value)):
+            return
+        # Those that are within the limits beside some tree of the other side.
+        of_left = np.flatnonzero(self._within(left.used + right.used.min(axis=0)))
+        of_right = np.flatnonzero(self._within(right.used + left.used.min(axis=0)))
+        a, b = left.value[of_left] + cost, right.value[of_right]
+        fitting = np.searchsorted(b, self._keep - a, side="right")
+        number_of_cut, any_held = len(self._cuts), False
+        block = (fitting.cumsum() - 1) // PAIRS
+        for number in np.unique(block[fitting > 0]).tolist():
+            some = np.flatnonzero((block == number) & (fitting > 0))
+            i, j = _pairs(fitting[some])
+            i, j = of_left[some][i], of_right[j]
+            used = left.used[i] + right.used[j]
+            kept = np.flatnonzero(self._within(used))
+            kept = kept[_differ(left, right, same, i[kept], j[kept])]
+            i, j, used = i[kept], j[kept], used[kept]
+            value = left.value[i] + cost + right.value[j]
+            self.count += int((value <= self._first).sum())
+            any_held |= bool((value <= self._keep).any())
+            self._hold(value, np.full(len(i), number_of_cut), i, j, used)
+        if any_held:
+            self._cuts.append(at)
+            self._sides.append((left, right))
+        self.counted &= left.whole and right.whole and self._keep == self._first  # exact: a copy
+
+    def _hold(
+        self, value: FloatArray, cut: IntArray, left: IntArray, right: IntArray, used: FloatArray
+    ) -> None:
         fits = value <= self._keep
-        self._parts.append((value[fits], cut[fits], left[fits], right[fits]))
+        self._parts.append((value[fits], cut[fits], left[fits], right[fits], used[fits]))
         self._held += int(fits.sum())
         if self._held > 2 * self._room or (self._shrinks and self._held >= self._room):
             self._shrink()
 
     def _shrink(self) -> None:
         """Keep the best ones; of equal ones those that were found first."""
-        value, cut, left, right = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        value, cut, left, right, used = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         best = np.argsort(value, kind="stable")[: self._room]
         self.whole &= len(best) == len(value)
-        self._parts = [(value[best], cut[best], left[best], right[best])]
+        self._parts = [(value[best], cut[best], left[best], right[best], used[best])]
         self._held = len(best)
         if self._held == self._room:
             self._keep = min(self._keep, float(value[best[-1]]))
@@ -164,12 +271,30 @@ class _Collected:
         """Return what was found."""
         if not self._parts:
             none = np.zeros(0, np.int64)
-            self._parts.append((np.zeros(0), none, none, none))
+            self._parts.append((np.zeros(0), none, none, none, np.zeros((0, len(self._limits)))))
         self._shrink()
         if cuts is None:
             cuts = np.array(self._cuts, np.int64).reshape(-1, 3)
         whole = self.whole and self._keep == self._first  # exact: a copy
         return Trees(*self._parts[0], cuts, tuple(self._sides), self._first, whole)
+
+
+def _pairs(fitting: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the pairs of each i with the first ``fitting[i]`` of the others."""
+    i = np.repeat(np.arange(len(fitting)), fitting)
+    return i, np.arange(len(i)) - np.repeat(fitting.cumsum() - fitting, fitting)
+
+
+def _differ(left: Trees, right: Trees, same: BoolArray, i: IntArray, j: IntArray) -> BoolArray:
+    """Return whether pairs of trees, by their numbers, are not two leaves that are the same."""
+    if not same.any():
+        return np.ones(len(i), dtype=bool)
+    leaves, others = np.flatnonzero(left.cut < 0), np.flatnonzero(right.cut < 0)
+    of_left, of_right = np.full(len(left.cut), -1), np.full(len(right.cut), -1)
+    of_left[leaves], of_right[others] = np.arange(len(leaves)), np.arange(len(others))
+    differ: BoolArray = (of_left[i] < 0) | (of_right[j] < 0)
+    differ |= ~same[of_left[i], of_right[j]]
+    return differ
 
 
 def _mask(rows: Rows, number: IntArray) -> BoolArray:
@@ -250,6 +375,8 @@ class _Listing:
         Most trees of a side of a threshold.
     all_labels
         Whether leaves may have any label.
+    limits
+        Limits of these labels.
     stopped
         Asked now and then whether to stop.
     """
@@ -259,6 +386,7 @@ class _Listing:
     tolerance: float
     room: int
     all_labels: bool
+    limits: Limits
     stopped: Callable[[], bool]
     _known: dict[tuple[int, bytes], Trees] = field(default_factory=dict)
     _bounds: dict[bytes, tuple[float, float, float]] = field(default_factory=dict)
@@ -275,7 +403,7 @@ class _Listing:
         known = self._known.get(key)
         if known is not None and known.budget >= budget:
             return known
-        found = _Collected(budget, self.room, shrinks=True)
+        found = _Collected(budget, self.room, shrinks=True, limits=self.limits.left_for(number))
         part = _Part.of(self.rows, number)
         cuts = self.collect(part, levels, found)
         trees = found.trees(cuts)
@@ -324,7 +452,8 @@ class _Listing:
             value = losses[labels]
         else:
             labels, value = np.zeros(1, np.int64), np.array([part.rows.leaf()])
-        found.add(value, np.full(len(labels), -1), labels, labels)
+        used = self.limits.use[:, part.number][:, :, labels].sum(axis=1).T
+        found.add(value, np.full(len(labels), -1), labels, labels, used)
 
     def _add_splits(self, part: _Part, found: _Collected) -> IntArray:
         """Add the trees of one split; return the splits."""
@@ -357,7 +486,14 @@ class _Listing:
             gains = value < rows.leaf() - self.tolerance
             value, left, right, split = value[gains], left[gains], right[gains], split[gains]
         fits = value + self.cost <= found.budget
-        found.add(value[fits] + self.cost, split[fits], left[fits], right[fits])
+        value, split, left, right = value[fits] + self.cost, split[fits], left[fits], right[fits]
+        used = np.zeros((len(split), len(self.limits)))
+        if used.size:
+            use = self.limits.use[:, part.number]
+            below = use[:, order].cumsum(axis=2)
+            used += below[:, f[split], at[split], left].T
+            used += use.sum(axis=1)[:, right].T - below[:, f[split], at[split], right].T
+        found.add(value, split, left, right, used)
         return cuts
 
     # ------------------------------------------------------------------ upper levels
@@ -469,6 +605,7 @@ def list_trees(
     most: int,
     shrink: bool,
     all_labels: bool = False,
+    limits: LabelSums | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> ListedTrees:
     """List the trees within a budget, the best first.
@@ -479,22 +616,27 @@ def list_trees(
         What trees are charged.
     depth
         Most splits on a path, 1 to 3.
-    budget, most, shrink, all_labels, stopped
+    budget, most, shrink, all_labels, limits, stopped
         As for :meth:`~mipforest.problem.tree_search.TreeSearch.list_trees`.
     """
+    if limits is not None and limits.use.shape[2] > problem.prediction_costs.shape[1]:
+        table = problem.costs_of_labels(limits.use.shape[2])
+        problem = replace(problem, y=table.argmin(axis=1), table=table, weight=None, costs=None)
     rows, base = distinct_rows(problem, merged=False)
+    held = Limits.of(limits, numbered_rows(problem)[2], max(1, rows.n_classes))
+    everything = np.arange(rows.rank.shape[1])
     scale = float(
         rows.costs.max(axis=1).sum() if rows.loss in ("classes", "costs") else rows.value[:, -1].sum()
     )
     scale = max(scale, rows.leaf())
     tolerance = TOLERANCE * scale
     loss = budget * problem.unit - base + 2.0 * tolerance
-    room = most if shrink else max(most, MAX_LISTED)
-    listing = _Listing(rows, problem.split_cost, tolerance, room, all_labels, stopped)
-    found, ended = _Collected(loss, most, shrinks=shrink), True
+    room = most if shrink and not len(held) else max(most, MAX_LISTED)
+    listing = _Listing(rows, problem.split_cost, tolerance, room, all_labels, held, stopped)
+    found, ended = _Collected(loss, most, shrinks=shrink, limits=held.left_for(everything)), True
     found_cuts = None
     try:
-        found_cuts = listing.collect(_Part.of(rows, np.arange(rows.rank.shape[1])), depth, found)
+        found_cuts = listing.collect(_Part.of(rows, everything), depth, found)
     except Stopped:
         ended = False
     trees = found.trees(found_cuts)
@@ -507,9 +649,10 @@ def list_trees(
         label,
         (trees.value + base) / problem.unit,
         found.count,
-        ended,
+        ended and found.best,
         ended and found.counted,
         trees.whole,
+        np.asarray((trees.used <= held.surely).all(axis=1)),
     )
 
 

@@ -242,22 +242,15 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
     ``merged`` leaves out rows that lose the same under any prediction, where leaves may be of any size.
     """
     thresholds, y = problem.thresholds, np.asarray(problem.y)
-    n, base, target = len(y), 0.0, np.zeros(len(y), np.int64)
+    n, base = len(y), 0.0
     weight = np.ones(n) if problem.weight is None else np.asarray(problem.weight, dtype=np.float64)
-    loss, K, group = problem.loss, 0, thresholds.group
+    loss, K = problem.loss, 0
     if loss == "classes":
         charged = problem.prediction_costs
         K = charged.shape[1]
         loss = "costs" if K > 2 and (problem.costs is not None or problem.table is not None) else loss
-    if loss == "absolute":
-        target = np.unique(y, return_inverse=True)[1]
-    elif loss == "classes" and K > 2:
-        target = y.astype(np.int64)
-    # Samples that are equal in features, and in what is lost, are one row.
-    _, of, row = np.unique(
-        group * (int(target.max(initial=0)) + 1) + target, return_index=True, return_inverse=True
-    )
-    size, X = np.bincount(row), thresholds.X[group[of]]
+    target, of, row = numbered_rows(problem)
+    size, X = np.bincount(row), thresholds.X[thresholds.group[of]]
     shifted = np.zeros(n)
     if K:
         losses = np.zeros((len(of), K))
@@ -306,6 +299,35 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
         is_gathered=loss == "classes" and not fits,
     )
     return rows, base
+
+
+def numbered_rows(problem: UnivariateProblem) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the distinct rows of the samples: those that are equal in features, and in what is lost, are one.
+
+    Returns
+    -------
+    target
+        (n,) number of what tells samples of equal features apart.
+    of
+        (m,) a sample of each row.
+    row
+        (n,) row of each sample.
+    """
+    y, group = np.asarray(problem.y), problem.thresholds.group
+    target: IntArray = np.zeros(len(y), np.int64)
+    if problem.loss == "absolute":
+        target = np.unique(y, return_inverse=True)[1]
+    elif (
+        problem.loss == "classes"
+        and problem.costs is None
+        and problem.table is None
+        and problem.prediction_costs.shape[1] > 2
+    ):
+        target = y.astype(np.int64)
+    _, of, row = np.unique(
+        group * (int(target.max(initial=0)) + 1) + target, return_index=True, return_inverse=True
+    )
+    return target, of, row
 
 
 def are_walked(weight: FloatArray, shifted: FloatArray) -> bool:

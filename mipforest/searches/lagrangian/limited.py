@@ -73,15 +73,8 @@ class LimitedTrees:
     @classmethod
     def of(cls, charges: UnivariateProblem, depth: int, sums: LabelSums) -> Self:
         """Write both sides of rows as limits from above."""
-        cost = charges.prediction_costs
-        above, below = np.isfinite(sums.most), np.isfinite(sums.least)
-        use = np.concatenate([sums.use[above], -sums.use[below]])
-        most = np.concatenate([sums.most[above], -sums.least[below]])
-        names = [name for side in (above, below) for name, on in zip(sums.names, side, strict=True) if on]
-        if (unseen := use.shape[2] - cost.shape[1]) > 0:
-            # Classes that no sample has, without a cost matrix: an error for every sample.
-            wrong = np.ones(len(cost)) if charges.weight is None else charges.weight
-            cost = np.column_stack([cost, *[wrong] * unseen])
+        names, use, most = sums.from_above()
+        cost = charges.costs_of_labels(use.shape[2])
         size = np.maximum(np.abs(use).max(axis=(1, 2), initial=0.0), np.finfo(np.float64).tiny)
         widened = np.minimum(ROUNDING * np.maximum(size, np.abs(most)), FEASIBILITY_TOLERANCE)
         most = most + widened

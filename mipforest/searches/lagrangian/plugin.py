@@ -68,7 +68,7 @@ class LagrangianSearch(TreeSearch):
         if problem.as_built.objective_replaced():
             return "the objective was replaced, and the search minimises its own"
         sums = problem.formulation.label_sums(problem.model, problem.instance, problem.as_built)
-        return NOT_LABELS if problem.unfinished or sums is None else ""
+        return NOT_LABELS if problem.unfinished or sums is None or sums.rest else ""
 
     def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem as it was built; empty where it does."""

@@ -1,5 +1,7 @@
 """All trees near the optimum are those of an enumeration by the definition."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from tolerance import at_most, same
@@ -7,7 +9,7 @@ from univariate_cases import Case, hold_for_all
 
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
-from mipforest.problem.structure import UnivariateProblem
+from mipforest.problem.structure import LabelSums, UnivariateProblem
 from mipforest.searches.exact.nearly_optimal import list_trees
 
 #: Losses of less difference are the same, in the enumeration.
@@ -137,6 +139,87 @@ def test_the_trees_are_those_of_the_enumeration_on_many_cases():
 
     hold_for_all(one, range(10, 190))
     assert len(checked) >= 100
+
+
+def random_limits(case, rng):
+    """Shares of labels, of labels in groups (such as a recall), and sums of costs of either sign; on either side."""
+    n, K = case.problem.prediction_costs.shape
+    use, least, most = np.zeros((int(rng.integers(1, 4)), n, K)), [], []
+    for one in use:
+        kind, k = int(rng.integers(3)), int(rng.integers(K))
+        if kind == 0:
+            one[:, k] = 1.0 / n
+        elif kind == 1:
+            one[rng.random(n) < 0.6, k] = 1.0
+        else:
+            one[:] = rng.normal(size=(n, K)).round(1)
+        low, high = one.min(axis=1).sum(), one.max(axis=1).sum()
+        side = low + rng.uniform(0.2, 0.8) * (high - low)
+        above = rng.random() < 0.5
+        least.append(-np.inf if above else side)
+        most.append(side if above else np.inf if rng.random() < 0.7 else side + 0.4 * (high - side))
+    return LabelSums(tuple(f"limit {r}" for r in range(len(use))), use, np.array(least), np.array(most))
+
+
+def sums_of(tree, rows, use):
+    """What the labels of an enumerated tree add up to for each limit."""
+    if len(tree) == 1:
+        return use[:, rows, tree[0]].sum(axis=1)
+    _, on_left, left, right = tree
+    on_right = np.setdiff1d(rows, on_left)
+    return sums_of(left, np.array(on_left), use) + sums_of(right, on_right, use)
+
+
+def check_limits(seed, *, most_depth=2):
+    """One random case: the trees within limits are those of the enumeration that are; return how many are left out."""
+    rng, case = np.random.default_rng(seed), Case(3 * seed)
+    depth = min(case.depth, most_depth)
+    trees = dict(Enumerated(case, all_labels=True).of(np.arange(case.data.n), depth))
+    if not trees:
+        return 0
+    limits = random_limits(case, rng)
+    within = {}
+    for tree, value in trees.items():
+        sums = sums_of(tree, np.arange(case.data.n), limits.use)
+        if at_most(limits.least, sums) and at_most(sums, limits.most):
+            within[tree] = value
+    values = np.sort(list(within.values()))
+    middle = values[0] + 0.3 * (values[len(values) // 2] - values[0]) if len(values) else 1.0
+    for budget, most in ((np.inf, 10**6), (middle, 10**6), (np.inf, 7)):
+        shrink = most == 7
+        found = list_trees(
+            case.problem, depth, budget=budget, most=most, shrink=shrink, all_labels=True, limits=limits
+        )
+        assert found.ended
+        own = listed(case, found, depth, all_labels=True)
+        assert len(set(own)) == len(own)
+        assert set(own) <= set(within)
+        assert same(found.value, [within[tree] for tree in own])
+        if shrink:
+            assert same(found.value, values[:7])
+            continue
+        assert found.whole
+        assert found.counted
+        assert found.count == len(own)
+        assert set(own) == {tree for tree, value in within.items() if at_most(value, budget)}
+    return len(trees) - len(within)
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_trees_within_limits_are_those_of_the_enumeration(seed):
+    assert check_limits(seed) > 0
+
+
+@pytest.mark.slow
+def test_trees_within_limits_are_those_of_the_enumeration_on_many_cases():
+    left_out = []
+
+    def one(seed):
+        with suppress(pytest.skip.Exception):
+            left_out.append(check_limits(seed, most_depth=2 + seed % 2))
+
+    hold_for_all(one, range(100))
+    assert np.count_nonzero(left_out) >= 60
 
 
 @pytest.mark.slow
