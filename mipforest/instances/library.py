@@ -344,6 +344,11 @@ class Entry:
         return math.inf if math.isnan(self.objective) else relative_gap(self.objective, self.bound)
 
     @property
+    def has_solution(self) -> bool:
+        """Whether a solution is known: of some instances only a bound is."""
+        return not math.isnan(self.objective)
+
+    @property
     def status(self) -> str:
         """``solved``: the gap is closed, and a proof stands; ``unconfirmed``: without a proof; ``open``."""
         if not closed(self.objective, self.bound, DEFAULT_GAP):
@@ -724,7 +729,7 @@ def build_instance(library: Library, spec: InstanceSpec, *, version: str) -> Ent
     path = library.model_path(spec)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_instance(built.problem, path, built.source, start="default", seed=spec.seed, version=version)
-    if not built.entry.solver:
+    if not built.entry.has_solution:
         library.solution_path(spec).unlink(missing_ok=True)
     library.record(built.entry)
     return built.entry
@@ -778,7 +783,7 @@ def _findings(library: Library, spec: InstanceSpec, entry: Entry, rebuild: bool)
     if rebuild or form is None:
         built = build_problem(library, spec)
         form = form or built.problem.model.matrix()
-        if entry.solver and library.solution_path(spec).is_file():
+        if entry.has_solution and library.solution_path(spec).is_file():
             yield from _wrong_tree(built.problem, library.solution_path(spec), entry.objective)
         if built.entry.sha256 != entry.sha256:
             yield (
@@ -786,7 +791,7 @@ def _findings(library: Library, spec: InstanceSpec, entry: Entry, rebuild: bool)
                 f"{entry.sha256[:16]}...; other versions of the packages it is made with give other models"
             )
     yield from _wrong_point(form, library.start_path(spec), None)
-    if entry.solver:
+    if entry.has_solution:
         yield from _wrong_point(form, library.solution_path(spec), entry.objective)
     worse = entry.objective > entry.bound if form.maximize else entry.objective < entry.bound
     if worse and abs(entry.objective - entry.bound) > FEASIBILITY_TOLERANCE * max(1.0, abs(entry.objective)):

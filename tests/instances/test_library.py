@@ -228,7 +228,7 @@ def test_the_library_that_the_package_brings_is_copied_into_an_empty_folder(tmp_
     assert (copied.folder / "suite.toml").read_bytes() == (SHIPPED / "suite.toml").read_bytes()
     assert copied.entries().keys() == Library(SHIPPED).entries().keys()
     assert copied.results_path.read_bytes() == Library(SHIPPED).results_path.read_bytes()
-    known = [entry.name for entry in copied.entries().values() if entry.solver]
+    known = [entry.name for entry in copied.entries().values() if entry.has_solution]
     assert all(copied.solution_path(copied.suite[name]).is_file() for name in known)
     with pytest.raises(SuiteError, match="holds something else"):
         Library.copied(tmp_path)
