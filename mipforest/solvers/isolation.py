@@ -40,6 +40,9 @@ LEAST_LIMIT = 0.1
 #: Seconds beyond its limit, and after a stop, until the process is killed; it ends half a second after, as a rule.
 PATIENCE = 0.8
 
+#: What to do when the other process died.
+ADVICE = "take another solver (highs, gurobi) or, for a tree, a search (auto, routing)"
+
 _STOP = b"stop\n"
 
 
@@ -105,11 +108,14 @@ def isolated(
             return outcome
         said.seek(0)
         words = said.read().decode(errors="replace").strip().splitlines()[-1:]
+    known, warnings = judge_start(form, start).full, []
     if other.late:
         status = Status.INTERRUPTED if worker.stop.is_set() else Status.TIME_LIMIT
         why = f"{solver.name} did not end when it had to, and its process was killed"
     else:
         status, why = Status.ERROR, f"the process of {solver.name} {_ending(process.returncode, words)}"
+        kept = "its last incumbent" if other.incumbent is not None else "the start" if known is not None else "nothing"
+        warnings = [f"{why}; {kept} is kept, and no bound: {ADVICE}"]
     return assembled(
         form,
         worker,
@@ -117,7 +123,8 @@ def isolated(
         version=solver.version(),
         status=status,
         x=other.incumbent,
-        start=judge_start(form, start).full,
+        start=known,
+        warnings=warnings,
         message=why,
     )
 

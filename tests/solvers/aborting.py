@@ -25,6 +25,15 @@ class Aborting(Highs):
         os.abort()
 
 
+class KnownToAbort(Aborting):
+    """Gets a process of its own, as it is known to abort."""
+
+    name = "known-to-abort"
+
+    def aborts_on(self, form):
+        return True
+
+
 class AbortingHere(Highs):
     """Aborts the process that hands it over, as a search in native code may."""
 

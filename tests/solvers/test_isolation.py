@@ -4,7 +4,7 @@ from time import monotonic
 
 import numpy as np
 import pytest
-from solvers.aborting import Aborting, Endless
+from solvers.aborting import Aborting, Endless, KnownToAbort
 
 from formulations.oct import Oct
 from mipforest.data import load
@@ -20,6 +20,16 @@ def knapsack():
     take = m.binary("take", 4)
     m.add("weight", [2.0, 3.0, 4.0, 5.0] @ take <= 8)
     m.maximize([3.0, 4.0, 5.0, 6.0] @ take)
+    return m
+
+
+def hard():
+    """Return a market split problem, which takes minutes."""
+    A = np.random.default_rng(0).integers(0, 100, (5, 40)).astype(float)
+    m = Model("market split")
+    take, slack = m.binary("take", 40), m.nonnegative("slack", (2, 5))
+    m.add("split", A @ take + slack[0] - slack[1] == A.sum(axis=1) // 2)
+    m.minimize(slack.sum())
     return m
 
 
@@ -39,15 +49,31 @@ def test_an_abort_leaves_the_incumbent_and_no_bound():
     assert solution.bound == np.inf
     assert solution.x is not None
     assert solution.objective == pytest.approx(10.0)
-    assert any("the process of aborting was ended by SIGABRT" in told for told in solution.warnings)
+    (told,) = solution.warnings
+    assert "the process of aborting was ended by SIGABRT" in told
+    assert "its last incumbent is kept, and no bound: take another solver (highs, gurobi)" in told
 
 
 def test_an_abort_leaves_the_start_tree():
     problem = Oct(alpha=0.01).build(load("iris"), 1)
-    result = problem.solve(Aborting(), isolate=True, time_limit=20)
+    result = problem.solve(KnownToAbort(), time_limit=20)
     assert result.status == "error"
     assert result.tree is not None
     assert result.proven_for is None
+    assert any("the process of known-to-abort was ended by SIGABRT" in told for told in result.solution.warnings)
+
+
+def test_a_stop_is_heard_there():
+    told = []
+
+    def stop(event):
+        told.append(event)
+        return True
+
+    solution = solve(hard(), "highs", isolate=True, time_limit=60, on_progress=stop)
+    assert solution.status is Status.INTERRUPTED
+    assert told
+    assert solution.seconds < 30, "it was stopped at once"
 
 
 def test_a_solver_that_hears_nothing_is_killed():

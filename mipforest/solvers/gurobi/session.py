@@ -275,10 +275,14 @@ def explained(error: GurobiError, size: Size) -> SolverError:
     """
     reason = f"{str(error).rstrip('.')} (Gurobi error {error.errno})"
     if error.errno in _NO_ACCESS:
+        # The licence inside a release of gurobipy ends about a year after it.
+        check = "check the licence file"
+        if "expired" in reason:
+            check += " or, without one, run pip install --upgrade gurobipy"
         return SolverUnavailable(
             f"Gurobi gives no licence: {reason}",
-            hint=f'check the licence file, {_OWN_LICENSE}, or use solver="highs"',
-            option=f"check the licence file, {_OWN_LICENSE}, or use --solver highs",
+            hint=f'{check}, {_OWN_LICENSE}, or use solver="highs"',
+            option=f"{check}, {_OWN_LICENSE}, or use --solver highs",
         )
     if error.errno == GRB.Error.SIZE_LIMIT_EXCEEDED:
         return size.too_large(f"Gurobi's licence here takes less: {reason}")
