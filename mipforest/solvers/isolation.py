@@ -114,7 +114,8 @@ def isolated(
         why = f"{solver.name} did not end when it had to, and its process was killed"
     else:
         status, why = Status.ERROR, f"the process of {solver.name} {_ending(process.returncode, words)}"
-        kept = "its last incumbent" if other.incumbent is not None else "the start" if known is not None else "nothing"
+        kept = "the start" if known is not None else "nothing"
+        kept = "its last incumbent" if other.incumbent is not None else kept
         warnings = [f"{why}; {kept} is kept, and no bound: {ADVICE}"]
     return assembled(
         form,

@@ -60,7 +60,9 @@ def test_an_abort_leaves_the_start_tree():
     assert result.status == "error"
     assert result.tree is not None
     assert result.proven_for is None
-    assert any("the process of known-to-abort was ended by SIGABRT" in told for told in result.solution.warnings)
+    assert any(
+        "the process of known-to-abort was ended by SIGABRT" in told for told in result.solution.warnings
+    )
 
 
 def test_a_stop_is_heard_there():

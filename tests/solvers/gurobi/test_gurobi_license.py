@@ -176,7 +176,10 @@ def test_no_licence_is_told_when_gurobi_starts(
         raise gurobipy.GurobiError(10009, "License expired")
 
     monkeypatch.setattr(gurobipy, "Env", refuse)
-    with pytest.raises(SolverUnavailable, match=r"License expired .*10009.*check the licence file or, without one, run pip install --upgrade gurobipy"):
+    with pytest.raises(
+        SolverUnavailable,
+        match=r"License expired .*10009.*check the licence file or, without one, run pip install --upgrade gurobipy",
+    ):
         Gurobi().solve(wide(2), SolveSettings())
     assert capfd.readouterr() == ("", "")
 
