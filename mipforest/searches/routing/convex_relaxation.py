@@ -713,7 +713,7 @@ def measure_gains(
         for _ in range(_LENGTHS):
             for j in range(p):
                 work[2, j] = f[U, j] + limit * work[0, j]
-            gains[c] = max(gains[c], limit * (moved - unbalanced) - (conjugate(norm, work[2]) - before))
+            gains[c] = max(gains[c], limit * (moved - unbalanced) - (conjugate(norm, work[2, :p]) - before))
             limit *= _NEXT_LENGTH
 
 
