@@ -17,13 +17,14 @@ import shutil
 import sysconfig
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
+from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write, lock
 from mipforest.data import DataError
 from mipforest.data.loading import BUNDLED, SUFFIXES
@@ -307,6 +308,11 @@ class Entry:
     difficulty, matrix_seconds
         For matrix solvers: ``easy`` and the least seconds in which one solved it; ``hard`` and the longest time limit
         in which none of those that were tried did, though it is solved. Open instances have no difficulty.
+    dynamism
+        Greatest ratio of two absolute coefficients of one row.
+    violation, relative_violation, integrality
+        Of the best known solution: by how much it misses a row or bound, absolutely and divided by the larger of 1 and
+        the absolute side of the row or bound, and an integer; NaN without a solution.
     """
 
     name: str
@@ -337,6 +343,10 @@ class Entry:
     proof: str = ""
     difficulty: str = ""
     matrix_seconds: float = math.nan
+    dynamism: float = math.nan
+    violation: float = math.nan
+    relative_violation: float = math.nan
+    integrality: float = math.nan
 
     @property
     def gap(self) -> float:
@@ -355,9 +365,23 @@ class Entry:
             return "open"
         return "solved" if self.proof else "unconfirmed"
 
+    @property
+    def tags(self) -> str:
+        """What a solver has to take: ``quadratic``, ``indicators``, ``numerics`` (beyond :data:`CLEAN_DYNAMISM`)."""
+        found = {
+            "quadratic": self.quadratic_terms > 0,
+            "indicators": self.indicators > 0,
+            "numerics": self.dynamism > CLEAN_DYNAMISM,
+        }
+        return " ".join(tag for tag, has in found.items() if has)
 
-#: Columns of the file; the last one is written for readers and follows from the others.
-_COLUMNS = [*(f.name for f in fields(Entry)), "status"]
+
+#: Greatest dynamism of an instance that counts as numerically clean, as in MIPLIB 2017 (Gleixner and others,
+#: Mathematical Programming Computation 13, 2021).
+CLEAN_DYNAMISM = 1e6
+
+#: Columns of the file; the last two are written for readers and follow from the others.
+_COLUMNS = [*(f.name for f in fields(Entry)), "status", "tags"]
 
 
 def write_catalogue(entries: Mapping[str, Entry], path: Path) -> None:
@@ -392,6 +416,10 @@ def _written(value: object) -> str:
     return str(value)
 
 
+#: Columns that older catalogues do not have.
+_LACKING = [f.name for f in fields(Entry) if f.default is not MISSING] + ["tags"]
+
+
 def read_catalogue(path: Path) -> dict[str, Entry]:
     """Read a catalogue; an absent file is an empty one.
 
@@ -412,8 +440,7 @@ def read_catalogue(path: Path) -> dict[str, Entry]:
 
 
 def _entry(path: Path, number: int, row: Mapping[str | None, str | None]) -> Entry:
-    lacking = ("proven_for", "tolerance", "proof", "difficulty", "matrix_seconds")  # in older catalogues
-    row = {**dict.fromkeys(lacking, ""), **row}
+    row = {**dict.fromkeys(_LACKING, ""), **row}
     if set(row) != set(_COLUMNS) or None in row.values():
         raise CatalogueError(f"{path}, line {number}: the columns are not {', '.join(_COLUMNS)}")
     values: dict[str, object] = {}
@@ -623,7 +650,8 @@ def build_problem(library: Library, spec: InstanceSpec, known: Entry | None = No
         raise error.located(f"instance {spec.name}", SuiteError) from error
     entry = _entry_of(spec, problem)
     if known is not None and known.sha256 == entry.sha256:
-        best = ("objective", "bound", "proven_for", "solver", "seconds", "time_limit")
+        quality = ("violation", "relative_violation", "integrality")
+        best = ("objective", "bound", "proven_for", "solver", "seconds", "time_limit", *quality)
         entry = replace(entry, **{name: getattr(known, name) for name in best})
     return BuiltInstance(problem, source, entry)
 
@@ -654,6 +682,24 @@ def _entry_of(spec: InstanceSpec, problem: Problem) -> Entry:
         quadratic_terms=counts.quadratic_terms,
         sha256=sha256_of_model(form),
         tolerance=tolerance,
+        dynamism=counts.dynamism,
+    )
+
+
+def _with_quality(entry: Entry, form: MatrixForm, x: FloatArray) -> Entry:
+    """Return an entry with the violations of its best known solution."""
+    found = violations(form, x)
+    sides = (
+        (found.bounds, form.col_lower, form.col_upper),
+        (found.rows, form.row_lower, form.row_upper),
+        (found.indicators, form.indicators.lower, form.indicators.upper),
+    )
+    relative = [missed / np.maximum(1.0, np.minimum(np.abs(low), np.abs(up))) for missed, low, up in sides]
+    return replace(
+        entry,
+        violation=max(float(missed.max(initial=0.0)) for missed, _, _ in sides),
+        relative_violation=max(float(missed.max(initial=0.0)) for missed in relative),
+        integrality=float(found.integrality.max(initial=0.0)),
     )
 
 
@@ -729,10 +775,13 @@ def build_instance(library: Library, spec: InstanceSpec, *, version: str) -> Ent
     path = library.model_path(spec)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_instance(built.problem, path, built.source, start="default", seed=spec.seed, version=version)
-    if not built.entry.has_solution:
-        library.solution_path(spec).unlink(missing_ok=True)
-    library.record(built.entry)
-    return built.entry
+    entry, solution = built.entry, library.solution_path(spec)
+    if not entry.has_solution:
+        solution.unlink(missing_ok=True)
+    elif solution.is_file():
+        form = built.problem.model.matrix()
+        entry = _with_quality(entry, form, point_of(form, read_point(solution), solution).x)
+    return library.record(entry)
 
 
 @dataclass(frozen=True)
@@ -895,7 +944,7 @@ def _improved(
             library.solution_path(spec),
             comments=(f"best known solution of {spec.name}", f"objective value = {value!r}"),
         )
-        entry = _by(replace(entry, objective=value), solution, settings)
+        entry = _by(replace(_with_quality(entry, form, solution.x), objective=value), solution, settings)
     if _better(entry.bound, result.bound, maximize):
         entry = _by(replace(entry, bound=result.bound), solution, settings)
     if result.bound_for is not None and entry.bound == result.bound:

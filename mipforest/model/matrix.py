@@ -247,6 +247,8 @@ class Statistics:
         Entries in one triangle of the quadratic objective, diagonal included.
     smallest, largest
         Least and greatest absolute coefficient of the constraint matrix (0 when it is empty).
+    dynamism
+        Greatest ratio of two absolute coefficients of one row, indicator rows included; 1 when no row has two.
     """
 
     columns: int
@@ -263,6 +265,7 @@ class Statistics:
     quadratic_terms: int
     smallest: float
     largest: float
+    dynamism: float
 
     def __str__(self) -> str:
         return (
@@ -294,7 +297,16 @@ def statistics(form: MatrixForm) -> Statistics:
         quadratic_terms=0 if form.Q is None else (form.Q.nnz + int((form.Q.diagonal() != 0).sum())) // 2,
         smallest=float(magnitudes.min()) if len(magnitudes) else 0.0,
         largest=float(magnitudes.max(initial=0.0)),
+        dynamism=max(_dynamism(form.A), _dynamism(form.indicators.A)),
     )
+
+
+def _dynamism(A: SparseMatrix) -> float:
+    starts = A.indptr[:-1][np.diff(A.indptr) > 0]
+    if not len(starts):
+        return 1.0
+    magnitudes = np.abs(A.data)
+    return float((np.maximum.reduceat(magnitudes, starts) / np.minimum.reduceat(magnitudes, starts)).max())
 
 
 def read_only(form: MatrixForm) -> MatrixForm:

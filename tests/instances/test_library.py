@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mipforest.files import read_mps
+from mipforest.files.solutions import point_of, read_point
 from mipforest.instances import (
     CatalogueError,
     Entry,
@@ -27,9 +28,10 @@ from mipforest.instances import (
     write_catalogue,
 )
 from mipforest.instances.results import record_results
+from mipforest.model.check import violations
 from mipforest.problem.problem import Problem
 from mipforest.problem.registry import get_formulation
-from mipforest.settings import SolveSettings
+from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 
 SHIPPED = Path(__file__).parents[2] / "instances"
 
@@ -397,6 +399,23 @@ def test_data_of_users_are_checked_before_a_model_is_built(tmp_path):
     (tmp_path / "own.csv").write_text(table + "9,1,yes\n")
     with pytest.raises(SuiteError, match="take the file that the suite names"):
         build_instance(library, spec, version="test")
+
+
+def test_violations_of_the_best_known_solution_and_tags():
+    library = Library(SHIPPED)
+    tags = {tag for entry in library.entries().values() for tag in entry.tags.split()}
+    assert {"quadratic", "indicators"} <= tags
+    for spec in library.chosen(("small",)):
+        entry = library.entries()[spec.name]
+        assert ("numerics" in entry.tags) == (entry.dynamism > 1e6)
+        if entry.has_solution:
+            form = read_mps(library.model_path(spec))
+            path = library.solution_path(spec)
+            found = violations(form, point_of(form, read_point(path), path).x)
+            assert max(entry.violation, entry.integrality) == pytest.approx(
+                found.max, abs=FEASIBILITY_TOLERANCE
+            )
+            assert entry.relative_violation <= entry.violation
 
 
 def test_an_archive_has_the_same_bytes_and_checksums_of_all_files(library, tmp_path):

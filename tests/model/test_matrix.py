@@ -102,10 +102,21 @@ def test_counts_of_every_kind():
     assert (s.columns, s.continuous, s.binary, s.integer) == (10, 4, 4, 2)
     assert (s.rows, s.equalities, s.inequalities, s.ranges, s.free_rows) == (12, 1, 6, 2, 3)
     assert (s.indicators, s.nonzeros, s.quadratic_terms) == (2, 3 + 4 + 2 + 4 + 3 + 2, 3 + 3)
-    assert (s.smallest, s.largest) == (0.25, 1.0)
+    assert (s.smallest, s.largest, s.dynamism) == (0.25, 1.0, 1.0)
     assert "12 rows, 2 indicator rows, 18 nonzeros, 6 quadratic terms, coefficients 0.25 to 1" in str(s)
 
 
 def test_an_empty_model_has_no_coefficients():
     s = Model().stats()
     assert (s.smallest, s.largest, s.columns, s.rows, s.quadratic_terms) == (0, 0, 0, 0, 0)
+    assert s.dynamism == 1
+
+
+def test_dynamism_is_of_one_row_and_of_indicator_rows_too():
+    m = Model()
+    z, v = m.binary("z"), m.continuous("v", 2)
+    m.add("small", 1e-3 * v >= -1)
+    m.add("large", 64 * v[0] - 2 * v[1] <= 1)
+    assert m.stats().dynamism == 32
+    m.add_indicator("i", z, 1, 512 * v[0] + v[1] <= 1)
+    assert m.stats().dynamism == 512

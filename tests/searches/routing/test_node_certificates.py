@@ -137,7 +137,7 @@ def test_a_stopped_search_certifies_its_bound(tmp_path, model, monkeypatch):
     monkeypatch.setattr(search_module, "STEPS", 5)  # so that it hears of the end before it has found one
     path = tmp_path / "proof.gz"
     problem = MODELS[model](C=20.0).build(data_of(4, 80), 2)
-    result = problem.solve("routing", certificate=path, threads=1, on_progress=lambda event: event.nodes > 0)
+    result = problem.solve("routing", certificate=path, threads=1, on_progress=lambda event: event.bound > 0)
     assert result.status == "interrupted"
     assert 0 < result.bound < result.objective * (1 - 1e-4)
     check(result, path)
