@@ -391,6 +391,12 @@ def without_columns(case: Case, columns: IntArray) -> Case:
     return Case(shorter, x[kept])
 
 
+def without_columns_and_rows(case: Case, columns: IntArray) -> Case:
+    """Delete columns, and all rows that have them."""
+    touched = np.flatnonzero(np.diff(case.form.A[:, columns].tocsr().indptr))
+    return without_columns(without_rows(case, touched), columns)
+
+
 def without_entries(case: Case, entries: IntArray) -> Case:
     """Delete entries of the matrix; the sides move by what these added at the point."""
     form, x = case
@@ -406,7 +412,9 @@ def without_quadratic(case: Case, columns: IntArray) -> Case:
     """Delete all quadratic terms of columns; what is left of a convex objective is convex."""
     assert case.form.Q is not None
     keep = sparse.diags_array(np.isin(np.arange(len(case.x)), columns, invert=True).astype(float))
-    return case._replace(form=replace(case.form, Q=_without_zeros(sparse.csr_array(keep @ case.form.Q @ keep))))
+    return case._replace(
+        form=replace(case.form, Q=_without_zeros(sparse.csr_array(keep @ case.form.Q @ keep)))
+    )
 
 
 def without_products(case: Case, columns: IntArray) -> Case:
@@ -503,6 +511,7 @@ def _both_sides(case: Case) -> IntArray:
 
 #: All changes, in the order in which they are tried.
 CHANGES: tuple[Change, ...] = (
+    Change("delete columns with their rows", _removable, without_columns_and_rows),
     Change("delete rows", lambda case: np.arange(case.form.n_rows), without_rows),
     Change(
         "delete indicator rows", lambda case: np.arange(case.form.indicators.n_rows), without_indicator_rows
@@ -512,6 +521,11 @@ CHANGES: tuple[Change, ...] = (
     Change("delete products", lambda case: _with_quadratic(case, products=True), without_products),
     Change("delete entries", lambda case: np.arange(case.form.A.nnz), without_entries),
     Change("delete costs", lambda case: np.flatnonzero(case.form.c), _set("c", 0.0)),
+    Change(
+        "delete the constant",
+        lambda case: np.arange(int(case.form.offset != 0)),
+        lambda case, places: case._replace(form=replace(case.form, offset=0.0)) if len(places) else case,
+    ),
     Change(
         "delete integrality",
         lambda case: np.intersect1d(np.flatnonzero(case.form.integer), _removable(case)),
@@ -723,7 +737,9 @@ def forms_of_case(seed: int, number: int, weights: float, variant: str | None) -
 def report(ask: Alone, before: MatrixForm, case: Case, file: Path) -> str:
     """Tell the shrunken model, what the solver says of it and how to repeat this, in Markdown."""
     fault = ask(case.form).fault(*case)
-    point = ", ".join(f"{name} = {value:g}" for name, value in zip(case.form.column_names, case.x, strict=True))
+    point = ", ".join(
+        f"{name} = {value:g}" for name, value in zip(case.form.column_names, case.x, strict=True)
+    )
     text = b"".join(mps_text(case.form)).decode()
     return "\n".join(
         [
@@ -739,7 +755,9 @@ def report(ask: Alone, before: MatrixForm, case: Case, file: Path) -> str:
             ask.program(file.name).strip(),
             "```",
             "",
-            f"Point: {point}" if case.form.n_columns <= 100 else f"Point: {len(case.x)} values, in {file.name}.sol",
+            f"Point: {point}"
+            if case.form.n_columns <= 100
+            else f"Point: {len(case.x)} values, in {file.name}.sol",
             "",
             *(["```", text.strip(), "```", ""] if text.count("\n") < 100 else [f"Model: {file.name}", ""]),
         ]
@@ -774,11 +792,10 @@ def run(given: argparse.Namespace) -> str:
         for number, (variant, form) in enumerate(forms.items(), start=1):
             if given.solver == "highs" and form.indicators.n_rows:
                 form = indicator_to_big_m.apply(form).form  # HiGHS reads no indicator rows
-            if given.point is None:
-                x = known_point(form)
-            else:
-                x = point_in(form, read_solution(given.point)).x
-            print(f"{variant or given.model}: {size_of(form)}, the point has {form.objective(x)!r}", flush=True)
+            x = known_point(form) if given.point is None else point_in(form, read_solution(given.point)).x
+            print(
+                f"{variant or given.model}: {size_of(form)}, the point has {form.objective(x)!r}", flush=True
+            )
             # Where memory is spoilt it depends on its layout, hence on the process, whether this shows.
             alone = replace(ask, forks=not ask(form).signal)
             try:
@@ -817,7 +834,9 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=30.0, help="seconds of each run of the solver")
     parser.add_argument("--repeat", type=int, default=1, help="runs of the solver until a signal ends one")
     parser.add_argument("--minutes", type=float, default=np.inf, help="after which nothing more is tried")
-    parser.add_argument("-o", "--out", type=Path, default=Path("shrunken.mps"), help="the report is beside it (.md)")
+    parser.add_argument(
+        "-o", "--out", type=Path, default=Path("shrunken.mps"), help="the report is beside it (.md)"
+    )
     try:
         print("\n" + run(parser.parse_args()))
     except (MipforestError, OSError) as error:
