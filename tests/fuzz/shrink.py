@@ -187,7 +187,7 @@ class Alone:
     limit: float = 30.0
     repeat: int = 1
     forks: bool = False
-    _server: list[subprocess.Popen[str]] = field(default_factory=list)
+    _server: list[subprocess.Popen[str]] = field(default_factory=list, init=False)
 
     def program(self, file: str) -> str:
         """Return what the process runs."""
