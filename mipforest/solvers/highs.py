@@ -224,8 +224,12 @@ class Highs(Solver):
 ABSOLUTE_GAP = 1e-9
 
 #: The presolve rule "Enumeration", of HiGHS 1.13 to 1.15: where it fixes all but one binary of a sum that is 1, the row
-#: is lost (HiGHS issue 3216), as samples that reach a leaf have. Optima were cut off, feasible models infeasible.
+#: is lost (HiGHS issue 3216), as samples that reach a leaf have. Optima were cut off, feasible models infeasible. It is
+#: off in versions before :data:`SOUND`.
 UNSOUND_RULES = 1 << 16
+
+#: First version in which the rule keeps the row.
+SOUND = (1, 16)
 
 #: HiGHS' strategy for an infeasible subsystem: by linear programmes, until no row can be left out.
 IRREDUCIBLE_FROM_LP = 2 | 4
@@ -315,7 +319,8 @@ class HighsSession:
         self.set_option("mip_rel_gap", float(settings.gap))
         self.set_option("mip_abs_gap", ABSOLUTE_GAP)
         self.set_option("random_seed", settings.seed)
-        self.set_option("presolve_rule_off", UNSOUND_RULES)
+        if (self.highs.versionMajor(), self.highs.versionMinor()) < SOUND:
+            self.set_option("presolve_rule_off", UNSOUND_RULES)
         if settings.threads is not None:
             self.set_option("threads", settings.threads)
         if settings.log is not None:

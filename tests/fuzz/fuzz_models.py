@@ -26,6 +26,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,13 +85,23 @@ FEWER_TREES_IN = {
 }
 
 
-def check(
-    rng: np.random.Generator, solvers: tuple[str, ...], case: Case, *, weights: float = WEIGHTED
-) -> Iterator[str]:
-    """Draw a problem and check it in all variants; yield what is wrong, and note in the case what was solved.
+class Drawn(NamedTuple):
+    """A random problem, in all variants of its model, and the matrix solvers that are to solve it."""
 
-    With a chance of ``weights`` samples have weights, drawn apart, so that without them a case stays what it was.
-    """
+    model: type[Formulation]
+    parameters: dict[str, Any]
+    data: Dataset
+    depth: int
+    solvers: tuple[str, ...]
+    constraint: Constraint | None
+
+    def problem(self, variant: str) -> Problem:
+        """Build the problem in one variant, without the constraint."""
+        return self.model(variant=variant, **self.parameters).build(self.data, self.depth)
+
+
+def drawn_problem(rng: np.random.Generator, solvers: tuple[str, ...], *, weights: float = WEIGHTED) -> Drawn:
+    """Draw a problem; see :func:`check`."""
     models = formulation_classes()
     name = one_of(*PARAMETERS)(rng)
     model = models[name]
@@ -101,27 +112,38 @@ def check(
     if depth == 3:
         data = data.take(np.arange(min(data.n, 6)))
     (apart,) = rng.spawn(1)
-    case.weights = bool(apart.random() < weights)
-    if case.weights:
+    if apart.random() < weights:
         data = data.with_weights(apart.choice(WEIGHTS, data.n))
     taken = (solvers[0], one_of(*solvers[1:])(rng)) if len(solvers) > 1 else solvers
     constraint = random_constraint(rng, data, depth) if rng.random() < 0.5 else None
-    what = f"{name} depth {depth} n {data.n} p {data.p} {values} {constraint or ''}"
-    case.model, case.depth = name, depth
+    return Drawn(model, values, data, depth, taken, constraint)
+
+
+def check(
+    rng: np.random.Generator, solvers: tuple[str, ...], case: Case, *, weights: float = WEIGHTED
+) -> Iterator[str]:
+    """Draw a problem and check it in all variants; yield what is wrong, and note in the case what was solved.
+
+    With a chance of ``weights`` samples have weights, drawn apart, so that without them a case stays what it was.
+    """
+    drawn = drawn_problem(rng, solvers, weights=weights)
+    model, values, data, depth, taken, constraint = drawn
+    what = f"{model.name} depth {depth} n {data.n} p {data.p} {values} {constraint or ''}"
+    case.model, case.depth, case.weights = model.name, depth, data.weighted
     case.constraint = None if constraint is None else constraint.name
     optimum = None if constraint is not None else _enumerated(model(**values), data, depth)
     results: dict[tuple[str, str], Result] = {}
     trees: list[Tree] = []
     for variant in model.variants:
         try:
-            problem = model(variant=variant, **values).build(data, depth)
-            drawn = [] if trees else list(_trees(problem, rng, trees))
+            problem = drawn.problem(variant)
+            wrong_trees = [] if trees else list(_trees(problem, rng, trees))
             if constraint is not None:
                 constraint.add(problem)
         except (ParameterError, DataError, EnsembleError, NotExpressed):
             case.refused += 1
             continue
-        yield from (f"{what} {variant}: {text}" for text in drawn)
+        yield from (f"{what} {variant}: {text}" for text in wrong_trees)
         expected = _literal(problem, constraint)
         for solver in (*taken, *_searches(problem)):
             # The other solvers start from nothing: they have to find what they claim.

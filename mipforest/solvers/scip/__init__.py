@@ -63,8 +63,9 @@ class Scip(Solver):
     - Ctrl-C, and ``True`` from ``on_progress``, take effect at the next event (a linear programme, node or
       round of presolving done): mostly within half a second, now and then after a heuristic of several.
     - The log is appended to.
-    - SCIP 10.0 spoils its memory and aborts the process on some quadratic models, from their ``.mps`` files as well: so
-      it solves them in a process of its own unless told otherwise (``isolate``).
+    - SCIP 10.0 aborts the process on some quadratic models, from their ``.mps`` files as well: METIS, which orders
+      large matrices for Ipopt's linear solver MUMPS, spoils its memory (SCIP issue 211). So MUMPS orders them by AMD
+      (``ipopt.opt``), and quadratic models are solved in a process of its own unless told otherwise (``isolate``).
     """
 
     name: ClassVar[str] = "scip"

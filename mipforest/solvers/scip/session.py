@@ -126,6 +126,11 @@ REFUSED = {
     "constraints/countsols/active": "SCIP would count the feasible points instead of optimising",
 }
 
+#: Parameter that names a file of Ipopt's options, where SCIP is built with Ipopt; and ours, which has MUMPS order
+#: matrices by AMD (approximate minimum degree) in place of METIS: SCIP issue 211.
+IPOPT_FILE = "nlpi/ipopt/optfile"
+IPOPT_OPTIONS = Path(__file__).with_name("ipopt.opt")
+
 #: The two lines that SCIP writes for each parameter.
 _DESCRIPTION = re.compile(
     r"# \[type: (\w+), advanced: \w+(?:, range: ([\[{].*?[\]}]))?, default: .*\]\n(\S+) = "
@@ -332,9 +337,9 @@ class ScipSession:
         set_parameter(self.scip, "randomization/randomseedshift", settings.seed)
         # Partial starts are never too sparse to be completed.
         set_parameter(self.scip, "heuristics/completesol/maxunknownrate", 1.0)
-        if self._form.is_quadratic:
-            # SCIP 10.0 spoils memory there: it aborts on margot with breast_cancer_wisconsin, from a file too.
-            set_parameter(self.scip, "misc/usesymmetry", 0)
+        if self._form.is_quadratic and IPOPT_FILE in parameters():
+            # METIS, which orders large matrices for MUMPS, Ipopt's linear solver, spoils memory in PySCIPOpt's wheel.
+            set_parameter(self.scip, IPOPT_FILE, str(IPOPT_OPTIONS))
         if settings.threads is not None and settings.threads > 1:
             self._said.append(f"SCIP runs in one thread; {settings.threads} were asked for")
         if settings.log is not None:

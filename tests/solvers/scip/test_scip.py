@@ -236,6 +236,19 @@ def test_numbers_arrive_to_the_last_bit() -> None:
     assert {(v.getLbOriginal(), v.getUbOriginal()) for v in variables} == {(-1 / 3, np.pi)}
 
 
+def test_ipopt_orders_matrices_of_quadratic_models_without_metis() -> None:
+    from mipforest.solvers.scip.session import IPOPT_FILE, IPOPT_OPTIONS, ScipSession
+    from mipforest.solvers.worker import Worker
+
+    linear = model([-1.0, -1.0], upper=2.0, integer=[True, False])
+    for form, file in ((linear, ""), (replace(linear, Q=sparse.csr_array(np.eye(2))), str(IPOPT_OPTIONS))):
+        session = ScipSession(form, Worker(False, None))
+        session.set_options(SolveSettings())
+        assert session.scip.getParam(IPOPT_FILE) == file
+        session.close()
+    assert "mumps_pivot_order 0" in IPOPT_OPTIONS.read_text().splitlines()
+
+
 def test_many_solves_with_quadratic_objectives_in_one_process() -> None:
     # The 64th new thread in which SCIP takes derivatives would end the process.
     form = model([-1.0, -1.0], upper=2.0, integer=[True, False], Q=[[3.0, 1.0], [1.0, 3.0]])
