@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import chain
+from operator import add
 from pathlib import Path
 
 from mipforest.campaigns.experiments import ExperimentLocks, PlannedExperiment, plan
@@ -124,6 +125,10 @@ class Outlook:
     seconds: float
     without_limit: int
 
+    def __add__(self, other: Outlook) -> Outlook:
+        """Add up two campaigns."""
+        return Outlook(*map(add, astuple(self), astuple(other)))
+
 
 def _chosen(planned: tuple[PlannedExperiment, ...], only: Collection[str]) -> tuple[PlannedExperiment, ...]:
     known = set(chain(*_names(planned)))
@@ -206,7 +211,7 @@ def campaigns(
 def _with_names(found: Sequence[Campaign], only: Sequence[str]) -> tuple[Campaign, ...]:
     """Keep the campaigns that have experiments of these names; each is asked for the names that it has.
 
-    A name that a suite lacks is no reason to leave it out if the suite has another of the same kind: any of them counts.
+    A suite that lacks a name is kept if it has another of the same kind: any of them counts.
     """
     names = []
     for campaign in found:
@@ -231,5 +236,7 @@ def _with_names(found: Sequence[Campaign], only: Sequence[str]) -> tuple[Campaig
             labels = tuple(name for name in only if any(name in of_kind for of_kind in own[1:]))
             kept.append(replace(campaign, only=labels))
     if not kept:
-        raise CampaignError(f"no suite has experiments of all of {', '.join(only)}; give fewer names to --only")
+        raise CampaignError(
+            f"no suite has experiments of all of {', '.join(only)}; give fewer names to --only"
+        )
     return tuple(kept)

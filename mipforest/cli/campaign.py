@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple
+from dataclasses import asdict
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -142,13 +144,15 @@ def print_outlook(chosen: Sequence[Campaign], as_json: bool) -> None:
     for campaign, outlook in left:
         print_text(f"{campaign.suite_path.stem}: {_left(outlook)}")
     if len(left) > 1:
-        print_text(f"all: {_left(Outlook(*map(sum, zip(*(astuple(outlook) for _, outlook in left), strict=True))))}")
+        print_text(f"all: {_left(reduce(add, (outlook for _, outlook in left)))}")
 
 
 def _left(outlook: Outlook) -> str:
     parts = [f"{outlook.waiting} of {outlook.cells} cells are left"]
     if outlook.waiting > outlook.without_limit:
-        parts.append(f"{outlook.waiting - outlook.without_limit} with limits of {duration(outlook.seconds)} in all")
+        parts.append(
+            f"{outlook.waiting - outlook.without_limit} with limits of {duration(outlook.seconds)} in all"
+        )
     if outlook.without_limit:
         parts.append(f"{outlook.without_limit} without a limit, or tuned")
     return "; ".join(parts)
@@ -190,7 +194,9 @@ def _summary(counts: Counts, path: Path, *, reported: bool) -> str:
 def report(
     results: Annotated[
         Path,
-        Argument(metavar="RESULTS", help="Results file of 'campaign run', or a folder of such files (.sqlite)."),
+        Argument(
+            metavar="RESULTS", help="Results file of 'campaign run', or a folder of such files (.sqlite)."
+        ),
     ],
     out: Annotated[
         Path, Option("--out", "-o", metavar="DIR", help="Folder for tables and pictures; made where missing.")
@@ -206,7 +212,9 @@ def report(
         return
     files = sorted(results.glob("*.sqlite"))
     if not files:
-        raise BadParameter(f"there is no results file (.sqlite) in {results}; give a results file or their folder")
+        raise BadParameter(
+            f"there is no results file (.sqlite) in {results}; give a results file or their folder"
+        )
     for path in files:
         write_campaign_report(path, out / path.stem, quiet)
 
