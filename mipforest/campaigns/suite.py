@@ -299,7 +299,7 @@ def _with_entry(suites: list[IncludedSuite], path: Path, entry: Mapping[str, Any
 
 def _include_entry(value: Any) -> dict[str, Any]:
     """Read an entry of ``include``: the name of a file, or a table with that and what to run of it."""
-    entry = {"suite": value} if isinstance(value, str) else value
+    entry: dict[str, Any] = {"suite": value} if isinstance(value, str) else value
     _TOML.check_keys("an entry of include", entry, _INCLUDED, required=("suite",))
     _check_place("include", "suite", entry["suite"], "of the suite")
     if "time_limit" in entry:
