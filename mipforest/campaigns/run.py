@@ -17,12 +17,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from mipforest.campaigns.campaign import Campaign
 from mipforest.campaigns.experiment_result import ExperimentResult, data_path, environment, solve_experiment
-from mipforest.campaigns.experiments import Experiment, ExperimentLocks, PlannedExperiment, plan
+from mipforest.campaigns.experiments import Experiment, PlannedExperiment
 from mipforest.campaigns.store import Counts, Store
-from mipforest.campaigns.suite import Suite, read_suite
 from mipforest.cluster import DiedWithTask, connected, explained
-from mipforest.errors import CampaignError, SolverError, did_you_mean
+from mipforest.errors import CampaignError, SolverError
 
 #: Processes that may end with an experiment until it counts as failed: one may have been killed for another reason.
 MAX_ATTEMPTS = 2
@@ -51,82 +51,6 @@ class CampaignProgress:
 
 #: Called with an experiment, what came out of it, and how far the campaign is, after it was recorded.
 Finished = Callable[[PlannedExperiment, ExperimentResult, CampaignProgress], None]
-
-
-@dataclass(frozen=True)
-class Campaign:
-    """A suite, its results file, and which of its experiments to run.
-
-    Attributes
-    ----------
-    suite_path, results
-        The files.
-    folder
-        Where files of data are, or ``None``.
-    only
-        Labels of models, data or solvers, or whole settings, to run; all if empty. Of several labels of one
-        kind any counts; of several kinds all must fit.
-    time_limit
-        Seconds that count instead of the suite's own limits.
-    """
-
-    suite_path: Path
-    results: Path
-    folder: Path | None = None
-    only: tuple[str, ...] = ()
-    time_limit: float | None = None
-
-    def read(self) -> tuple[Suite, tuple[PlannedExperiment, ...], tuple[PlannedExperiment, ...]]:
-        """Read the suite; return it, all experiments, and the chosen ones.
-
-        Raises
-        ------
-        CampaignError
-            If the suite is malformed, or there is nothing of a chosen name.
-        UnknownFormulation, SolverUnavailable
-            If a model or solver is unknown or missing.
-        """
-        suite = read_suite(self.suite_path)
-        planned = plan(suite, time_limit=self.time_limit)
-        return suite, planned, _chosen(planned, self.only)
-
-    def numbers(self, store: Store, chosen: Collection[PlannedExperiment]) -> tuple[int, ...]:
-        """Return the number of each chosen experiment in the results.
-
-        Raises
-        ------
-        CampaignError
-            If the results do not have one: the suite is another than the one that was registered.
-        """
-        known = store.numbers({entry.experiment.key for entry in chosen})
-        numbers = tuple(known[entry.experiment.key] for entry in chosen if entry.experiment.key in known)
-        if len(numbers) < len(chosen):
-            raise CampaignError(f"{self.suite_path} changed while it was read; run it again")
-        return numbers
-
-    def locks(self) -> ExperimentLocks:
-        """Return the locks of this process on the experiments."""
-        return ExperimentLocks(self.results.with_name(f"{self.results.name}.lock"))
-
-
-def _chosen(planned: tuple[PlannedExperiment, ...], only: Collection[str]) -> tuple[PlannedExperiment, ...]:
-    kinds: tuple[Callable[[PlannedExperiment], str], ...] = (
-        lambda entry: entry.experiment.model_label,
-        lambda entry: entry.experiment.data_label,
-        lambda entry: entry.experiment.solver,
-        lambda entry: entry.setting,
-    )
-    known = {kind(entry) for kind in kinds for entry in planned}
-    for name in only:
-        if name not in known:
-            raise CampaignError(
-                f"nothing in the suite is called {name!r:.60}{did_you_mean(name, known)}; "
-                "--only takes labels of models, data or solvers"
-            )
-    for kind in kinds:
-        wanted = {name for name in only if name in {kind(entry) for entry in planned}}
-        planned = tuple(entry for entry in planned if not wanted or kind(entry) in wanted)
-    return planned
 
 
 def run(

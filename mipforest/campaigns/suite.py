@@ -46,6 +46,8 @@ _SUITE: dict[str, type] = {
     "models": dict,
     "published": dict,
 }
+_INCLUDING: dict[str, type] = {"name": str, "summary": str, "include": list}
+_INCLUDED: dict[str, type] = {"suite": str, "only": object, "time_limit": float}
 _SPLIT: dict[str, type] = {"test_size": float, "stratify": str, "seed": int}
 _DATA: dict[str, type] = {
     "load": str,
@@ -195,16 +197,36 @@ class Suite:
     sha256: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class IncludedSuite:
+    """A suite, and what a suite that includes it asks for.
+
+    Attributes
+    ----------
+    path
+        The file.
+    only
+        Labels of models or data, or solvers, that are run; all if empty.
+    time_limit
+        Seconds that count instead of its own limits; ``None``: its own.
+    """
+
+    path: Path
+    only: tuple[str, ...] = ()
+    time_limit: float | None = None
+
+
 # ---------------------------------------------------------------------- reading
 
 
 def read_suite(path: Path) -> Suite:
-    """Read a suite.
+    """Read a suite that has models and data.
 
     Raises
     ------
     CampaignError
-        If the file is no suite. Names of models and parameters are checked with the experiments.
+        If the file is no suite, or includes others: see :func:`included_suites`. Names of models and parameters are
+        checked with the experiments.
     OSError
         If the file cannot be read.
     """
@@ -213,6 +235,79 @@ def read_suite(path: Path) -> Suite:
         return parse_suite(text)
     except CampaignError as error:
         raise error.located(str(path)) from error
+
+
+def included_suites(path: Path) -> tuple[IncludedSuite, ...]:
+    """Return the suites with models that a file includes, in its order; the file itself if it includes none.
+
+    Raises
+    ------
+    CampaignError
+        If the file is malformed, or includes a file that is absent, that leads out of its folder, that includes it in
+        turn, or that is there already.
+    OSError
+        If the file cannot be read.
+    """
+    return tuple(_included(path, ()))
+
+
+def _included(path: Path, within: tuple[Path, ...]) -> list[IncludedSuite]:
+    """Read the suites that a file includes, itself included by the files ``within``, outermost first."""
+    text = _TOML.text(path)
+    try:
+        content = _TOML.tables(text)
+        if "include" not in content:
+            return [IncludedSuite(path=path)]
+        _TOML.check_keys("the suite", content, _INCLUDING, required=("name", "include"))
+        _check_label("the suite's name", content["name"])
+        if not content["include"]:
+            raise CampaignError("include is an empty list; name one suite at least")
+        chain = (*within, path)
+        found: dict[Path, IncludedSuite] = {}
+        for value in content["include"]:
+            entry = _include_entry(value)
+            own = path.parent / entry["suite"]
+            if not own.is_file():
+                raise CampaignError(f"include names {entry['suite']!r:.80}, and there is no file {own}")
+            if own.resolve() in [file.resolve() for file in chain]:
+                files = " -> ".join(file.name for file in (*chain, own))
+                raise CampaignError(
+                    f"include names {entry['suite']!r:.80}, which includes this file: {files}"
+                )
+            for suite in _with_entry(_included(own, chain), own, entry):
+                if suite.path.resolve() in found:
+                    raise CampaignError(f"include has {suite.path.name!r:.80} twice")
+                found[suite.path.resolve()] = suite
+        return list(found.values())
+    except CampaignError as error:
+        raise error.located(str(path)) from error
+
+
+def _with_entry(suites: list[IncludedSuite], path: Path, entry: Mapping[str, Any]) -> list[IncludedSuite]:
+    """Ask for what an entry of ``include`` says of a file, which stands for these suites."""
+    only = _TOML.several("include: only", entry["only"], str) if "only" in entry else ()
+    limit = entry.get("time_limit")
+    if suites == [IncludedSuite(path=path)]:
+        return [IncludedSuite(path=path, only=only, time_limit=None if limit is None else float(limit))]
+    if only or limit is not None:
+        raise CampaignError(
+            f"include: {entry['suite']!r:.80} includes other suites, so it takes no only and no time_limit; "
+            "name those suites here"
+        )
+    return suites
+
+
+def _include_entry(value: Any) -> dict[str, Any]:
+    """Read an entry of ``include``: the name of a file, or a table with that and what to run of it."""
+    entry: dict[str, Any] = {"suite": value} if isinstance(value, str) else value
+    _TOML.check_keys("an entry of include", entry, _INCLUDED, required=("suite",))
+    _check_place("include", "suite", entry["suite"], "of the suite")
+    if "time_limit" in entry:
+        try:
+            SolveSettings(time_limit=entry["time_limit"])
+        except NotAllowed as error:
+            raise CampaignError(f"include: {entry['suite']}: {error}") from error
+    return dict(entry)
 
 
 def parse_suite(text: str) -> Suite:
@@ -224,6 +319,11 @@ def parse_suite(text: str) -> Suite:
         If it is no suite.
     """
     content = _TOML.tables(text)
+    if "include" in content:
+        raise CampaignError(
+            "it includes other suites, and has no models of its own; 'mipforest campaign run' and "
+            "mipforest.campaigns.campaigns() take it"
+        )
     _TOML.check_keys("the suite", content, _SUITE, required=("name", "data", "models"))
     _check_label("the suite's name", content["name"])
     data = {label: _data(label, entry) for label, entry in content["data"].items()}
@@ -316,7 +416,8 @@ def _data(label: str, table: Any) -> DataEntry:
     _TOML.check_keys(where, table, _DATA, required=("load",))
     _choice(where, table, "task", get_args(Task))
     _choice(where, table, "scaling", get_args(Scaling))
-    _check_place(where, table["load"])
+    if not table["load"].startswith(("openml:", "synthetic:")) or table["load"].endswith(SUFFIXES):
+        _check_place(where, "load", table["load"], "of data")
     if "test_points" in table and table["load"].split(",")[0] not in (TREE, TREATMENTS):
         raise CampaignError(
             f"{where}: test_points are drawn from a known tree or truth: {TREE}, {TREATMENTS}"
@@ -328,14 +429,12 @@ def _data(label: str, table: Any) -> DataEntry:
     return DataEntry(**table | {"positive": tuple(table.get("positive", ()))})
 
 
-def _check_place(where: str, load: str) -> None:
-    """Refuse a file outside the folder of data."""
-    if load.startswith(("openml:", "synthetic:")) and not load.endswith(SUFFIXES):
-        return
-    parts = PurePath(load.replace("\\", "/")).parts
-    if PurePath(load).is_absolute() or ".." in parts or load.startswith("~") or "\0" in load:
+def _check_place(where: str, key: str, file: str, folder: str) -> None:
+    """Refuse a file outside a folder."""
+    parts = PurePath(file.replace("\\", "/")).parts
+    if PurePath(file).is_absolute() or ".." in parts or file.startswith("~") or "\0" in file:
         raise CampaignError(
-            f"{where}: load is {load!r:.80}, which leads out of the folder of data; name a file in that folder"
+            f"{where}: {key} is {file!r:.80}, which leads out of the folder {folder}; name a file in that folder"
         )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +16,10 @@ from mipforest.cli.output import print_json, print_note, print_text, printable
 from mipforest.formatting import duration, percent, value_text
 
 if TYPE_CHECKING:
-    from mipforest.campaigns import Counts
+    from collections.abc import Sequence
+
+    from mipforest.campaigns import Campaign, Counts
+    from mipforest.campaigns.campaign import Outlook
     from mipforest.campaigns.experiment_result import ExperimentResult
     from mipforest.campaigns.experiments import PlannedExperiment
     from mipforest.campaigns.run import CampaignProgress
@@ -77,29 +83,33 @@ def run_campaign(
     retry_failed: Annotated[
         bool, Option("--retry-failed", help="Run cells again that failed before.")
     ] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Say how many cells are left, and their time limits; run nothing.")
+    ] = False,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Run the cells of suites that have no result yet, one suite after the other.
 
+    A suite that includes others stands for them.
     A run that was stopped, by Ctrl-C or a crash, goes on with the same command: finished cells are kept.
     Several processes may run the same suite into the same file.
 
     Exit code: 0 all cells are done, or run by another process; 3 some failed; 130 stopped by Ctrl-C.
     """
-    several = len(suites) > 1
-    names = [suite.with_suffix(".sqlite").name for suite in suites]
-    if several and len(set(names)) < len(names):
-        raise BadParameter(f"two suites would have the same results file: {', '.join(names)}; rename one")
+    from mipforest.campaigns import campaigns, run
+
+    chosen = campaigns(suites, results, folder=data, only=tuple(only or ()), time_limit=time_limit)
+    several = len(chosen) > 1 or chosen[0].suite_path not in suites
+    if dry_run:
+        print_outlook(chosen, as_json)
+        return
     if several and results is not None:
         results.mkdir(parents=True, exist_ok=True)
-    paths = [(results or Path()) / name if several else results or Path(name) for name in names]
     summaries, failed = [], 0
-    for suite, path in zip(suites, paths, strict=True):
+    for campaign in chosen:
+        path = campaign.results
         try:
-            from mipforest.campaigns import Campaign, run
-
-            campaign = Campaign(suite, path, data, tuple(only or ()), time_limit)
             counts = run(
                 campaign,
                 jobs=workers.jobs,
@@ -121,6 +131,31 @@ def run_campaign(
     if as_json:
         print_json({"suites": summaries} if several else summaries[0])
     raise Exit(NO_ANSWER if failed else 0)
+
+
+def print_outlook(chosen: Sequence[Campaign], as_json: bool) -> None:
+    """Print what is left of campaigns: a line for each suite, and the sum."""
+    left = [(campaign, campaign.outlook()) for campaign in chosen]
+    if as_json:
+        print_json(
+            {"suites": [{"results": str(campaign.results), **asdict(outlook)} for campaign, outlook in left]}
+        )
+        return
+    for campaign, outlook in left:
+        print_text(f"{campaign.suite_path.stem}: {_left(outlook)}")
+    if len(left) > 1:
+        print_text(f"all: {_left(reduce(add, (outlook for _, outlook in left)))}")
+
+
+def _left(outlook: Outlook) -> str:
+    parts = [f"{outlook.waiting} of {outlook.cells} cells are left"]
+    if outlook.waiting > outlook.without_limit:
+        parts.append(
+            f"{outlook.waiting - outlook.without_limit} with limits of {duration(outlook.seconds)} in all"
+        )
+    if outlook.without_limit:
+        parts.append(f"{outlook.without_limit} without a limit, or tuned")
+    return "; ".join(parts)
 
 
 def print_experiment(
@@ -157,7 +192,12 @@ def _summary(counts: Counts, path: Path, *, reported: bool) -> str:
 
 @app.command()
 def report(
-    results: Annotated[Path, Argument(metavar="RESULTS.sqlite", help="Results of 'campaign run'.")],
+    results: Annotated[
+        Path,
+        Argument(
+            metavar="RESULTS", help="Results file of 'campaign run', or a folder of such files (.sqlite)."
+        ),
+    ],
     out: Annotated[
         Path, Option("--out", "-o", metavar="DIR", help="Folder for tables and pictures; made where missing.")
     ],
@@ -165,9 +205,18 @@ def report(
 ) -> None:
     """Write tables (Markdown, CSV) and pictures (SVG, PNG) of what there is so far.
 
-    The same results give the same files.
+    Each file of a folder of results has a folder in DIR. The same results give the same files.
     """
-    write_campaign_report(results, out, quiet)
+    if not results.is_dir():
+        write_campaign_report(results, out, quiet)
+        return
+    files = sorted(results.glob("*.sqlite"))
+    if not files:
+        raise BadParameter(
+            f"there is no results file (.sqlite) in {results}; give a results file or their folder"
+        )
+    for path in files:
+        write_campaign_report(path, out / path.stem, quiet)
 
 
 def write_campaign_report(results: Path, out: Path, quiet: bool) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from campaign_suites import PAIR
 
-from mipforest.campaigns import CampaignError, read_suite
+from mipforest.campaigns import CampaignError, campaigns, included_suites, read_suite
 from mipforest.campaigns.experiment_result import data_path, load_experiment
 from mipforest.campaigns.experiments import plan
 from mipforest.campaigns.suite import parse_suite
@@ -155,7 +155,9 @@ def test_broken_suites_never_give_another_error():
 
 # ---------------------------------------------------------------------- the suites that come with mipforest
 
-SHIPPED = sorted((Path(__file__).parents[2] / "campaigns").glob("*.toml"))
+CAMPAIGNS = Path(__file__).parents[2] / "campaigns"
+INCLUDING = [CAMPAIGNS / "all.toml", CAMPAIGNS / "full.toml"]
+SHIPPED = sorted(set(CAMPAIGNS.glob("*.toml")) - set(INCLUDING))
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -168,6 +170,19 @@ def test_shipped_suites_can_be_planned(path):
         for measures in figures.values():
             shares = [value for name, value in measures.items() if name not in ("seconds", "objective")]
             assert all(0 <= value <= 1 for value in shares)
+
+
+def test_the_suite_of_what_is_feasible_asks_for_what_is_there():
+    for campaign in campaigns([CAMPAIGNS / "all.toml"]):
+        assert campaign.results.stem == campaign.suite_path.stem
+        # The others are planned above.
+        assert not campaign.included or campaign.read()[2]
+
+
+def test_every_suite_that_reproduces_a_source_is_run_by_the_full_one():
+    full = {entry.path for entry in included_suites(CAMPAIGNS / "full.toml")}
+    assert full == {path for path in SHIPPED if read_suite(path).source}
+    assert not any(entry.only or entry.time_limit for entry in included_suites(CAMPAIGNS / "full.toml"))
 
 
 def test_the_demonstration_needs_no_files():
@@ -190,7 +205,7 @@ def test_cleveland_is_split_by_its_five_labels_and_then_made_binary(papers_data)
 
 
 def test_shipped_suites_are_plain_toml():
-    for path in SHIPPED:
+    for path in (*SHIPPED, *INCLUDING):
         assert tomllib.loads(path.read_text())["name"] == path.stem
 
 

@@ -60,6 +60,26 @@ def test_several_suites_are_one_command_that_goes_on_and_reports(mipforest, suit
     assert "same results file" in twice.err
 
 
+def test_a_suite_that_includes_others_is_run_looked_at_and_reported(mipforest, suite, tmp_path):
+    both = tmp_path / "both.toml"
+    both.write_text('name = "both"\ninclude = ["small.toml", { suite = "other.toml", time_limit = 7.0 }]\n')
+    (tmp_path / "other.toml").write_text(SUITE.replace('"small"', '"other"'))
+    results = tmp_path / "results"
+    looked = mipforest("campaign", both, "--results", results, "--dry-run")
+    assert looked.code == 0
+    assert "small: 1 of 1 cells are left; 1 with limits of 60.0 s in all" in looked.out
+    assert "all: 2 of 2 cells are left; 2 with limits of 67.0 s in all" in looked.out
+    assert not results.exists()
+    assert mipforest("campaign", both, "--results", results, "--quiet", "--only", "small").code == 0
+    left = mipforest("campaign", both, "--results", results, "--dry-run", "--json").json["suites"]
+    assert [entry["waiting"] for entry in left] == [0, 1]
+    told = mipforest("campaign", "report", results, "-o", tmp_path / "report")
+    assert told.code == 0
+    assert (tmp_path / "report/small/report.md").is_file()
+    (tmp_path / "empty").mkdir()
+    assert mipforest("campaign", "report", tmp_path / "empty", "-o", tmp_path / "report").code == 2
+
+
 def test_results_stand_beside_nothing_in_the_current_folder(mipforest, suite, tmp_path, monkeypatch):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
