@@ -29,7 +29,7 @@ from mipforest.solving import solve_form
 from mipforest.trees.plot import new_figure, save_figure
 
 #: Seconds for a relaxation.
-LIMIT = 60.0
+LIMIT = 20.0
 
 #: Models by what their objective counts.
 GROUPS = {
