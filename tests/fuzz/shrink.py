@@ -2,7 +2,7 @@
 
 python tests/fuzz/shrink.py model.mps.gz --solver highs --point best.sol -o small.mps
 python tests/fuzz/shrink.py model.mps --solver scip --option limits/time=20 -o small.mps
-python tests/fuzz/shrink.py --seed 2 --case 218 --weights 0 --solver highs --python old/bin/python -o small.mps
+python tests/fuzz/shrink.py --seed 3 --case 14 --weights 0 --solver highs --python old/bin/python -o small.mps
 
 The solver's own Python package reads the written file and solves it, in a process of its own, as its maintainers will.
 A feasible point is known throughout: a claim that no point is as good, or that there is none, is wrong, whatever the
