@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from seeds import seeds
 from tolerance import at_least, at_most
 
 from formulations.oct import Oct
@@ -15,11 +16,6 @@ from mipforest.rates import best_f1, f1_score
 
 #: Quotients of sums in another order.
 SUMS = 1e-9
-
-
-def seeds(quick, all_of_them):
-    """Seeds of a test; those from ``quick`` on are slow: the first ones have every kind of case."""
-    return [pytest.param(s, marks=() if s < quick else pytest.mark.slow) for s in range(all_of_them)]
 
 
 def counts(X, y, w, here, depth, n_min):
@@ -47,7 +43,7 @@ def rates_case(seed):
     return data, depth, n_min, {*counts(X, y, w, np.arange(n), depth, n_min)}, float(w @ y)
 
 
-@pytest.mark.parametrize("seed", seeds(20, 100))
+@pytest.mark.parametrize("seed", seeds(15, 100))
 def test_the_greatest_f1_is_that_of_enumeration(seed):
     data, depth, n_min, found, P = rates_case(seed)
     expected = max(2 * tp / (P + tp + fp) for tp, fp in found)
@@ -59,7 +55,7 @@ def test_the_greatest_f1_is_that_of_enumeration(seed):
 
 
 @pytest.mark.parametrize("solver", ["lagrangian", pytest.param("highs", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("seed", seeds(12, 24))
+@pytest.mark.parametrize("seed", seeds(6, 24))
 def test_helpers_keep_the_trees_that_reach_a_rate(seed, solver):
     data, depth, n_min, found, P = rates_case(seed)
     N = float(data.weights.sum()) - P

@@ -66,7 +66,9 @@ def check_case(seed, folder):
         assert at_most(half, best)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 5, 6, 9, 13, 14, 21, 24])
+@pytest.mark.parametrize(
+    "seed", [1, 2, 3, 5, 6, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (9, 13, 14, 21, 24))]
+)
 def test_the_optimum_is_proven_and_no_more(seed, tmp_path):
     check_case(seed, tmp_path)
 

@@ -131,7 +131,7 @@ def test_the_model_has_the_optimum_of_enumeration(depth, mu, n_treatment, N_min,
     assert result.objective == pytest.approx(enumerated(data, depth, mu, n_treatment, N_min, cost), abs=1e-6)
 
 
-@pytest.mark.parametrize("model", [Opt, OptL])
+@pytest.mark.parametrize("model", [Opt, pytest.param(OptL, marks=pytest.mark.slow)])
 def test_searches_and_leaves_take_whole_weights_as_repeated_samples(model):
     data, counts = small(12, 3, levels=4), 1 + np.arange(12) % 3
     formulation = model(n_treatment=1, alpha=0.05, mu=0.4, outcome_scale="standard", better="higher")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from enumerate_trees import best_tree_value
+from seeds import seeds
 from tolerance import at_most
 
 from formulations.oct import Oct
@@ -54,7 +55,7 @@ def least_loss(data, depth, alpha, n_min):
     return best_tree_value(data.X, leaf, depth, alpha * total, n_min) / total
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", seeds(30, 100))
 def test_the_exact_search_equals_enumeration(seed):
     data, depth, alpha, n_min = random_case(seed)
     model = Policy(alpha=alpha, N_min=n_min)

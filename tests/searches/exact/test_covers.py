@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from seeds import seeds
 from tolerance import at_most, same
 
 from mipforest.data import Dataset, load
@@ -149,7 +150,9 @@ LOSSES = pytest.mark.parametrize("loss", ["classes", "squared"])
 
 @LOSSES
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
-@pytest.mark.parametrize("depth", [2, 3, 4])
+@pytest.mark.parametrize(
+    "depth", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)]
+)
 def test_plain_loops_agree(loss, seed, depth, monkeypatch):
     problem = medium(seed, n=120 if depth < 4 else 50, K=2 + seed % 3, loss=loss)
     by_walks = exact_search(problem, depth)
@@ -159,7 +162,7 @@ def test_plain_loops_agree(loss, seed, depth, monkeypatch):
     assert by_walks.bound == pytest.approx(by_loops.bound, abs=1e-8, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, 3))
 @pytest.mark.parametrize("depth", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_ranks_that_are_gathered_change_nothing(seed, depth, monkeypatch):
     problem = medium(seed, n=80, K=2 + seed % 2)
@@ -174,7 +177,7 @@ def test_ranks_that_are_gathered_change_nothing(seed, depth, monkeypatch):
 
 
 @LOSSES
-@pytest.mark.parametrize("depth", [3, 4])
+@pytest.mark.parametrize("depth", [3, pytest.param(4, marks=pytest.mark.slow)])
 def test_the_outcome_is_the_same_for_any_number_of_threads(loss, depth, monkeypatch):
     problem = medium(1, n=150 if depth == 3 else 60, loss=loss)
     alone = exact_search(problem, depth)

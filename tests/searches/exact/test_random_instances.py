@@ -131,7 +131,7 @@ CHECKS = {agrees_with_contree: 1000, agrees_with_loops_and_threads: 200, agrees_
 def test_random_instances(check):
     if check is agrees_with_contree:
         pytest.importorskip("pycontree")
-    hold_for_all(check, range(12))
+    hold_for_all(check, range(5))
 
 
 @pytest.mark.slow
@@ -139,4 +139,4 @@ def test_random_instances(check):
 def test_more_random_instances(check):
     if check is agrees_with_contree:
         pytest.importorskip("pycontree")
-    hold_for_all(check, range(12, CHECKS[check]))
+    hold_for_all(check, range(5, CHECKS[check]))

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from seeds import seeds
 from tolerance import at_least, at_most
 
 from formulations.oct import Oct
@@ -14,11 +15,6 @@ from mipforest.errors import Unsupported
 
 #: Two sums of the same costs in another order, relative to what all samples may cost together.
 SUMS = 1e-9
-
-
-def seeds(quick):
-    """100 seeds; those from ``quick`` on are slow: the first 20 have every kind of limit, weights and costs."""
-    return [pytest.param(s, marks=() if s < quick else pytest.mark.slow) for s in range(100)]
 
 
 def subtrees(X, here, sums, depth, alpha, n_min):
@@ -87,7 +83,7 @@ def best_value(problem, sums, most, alpha, unit):
     return float(found[within, 0].min(initial=np.inf)) / unit
 
 
-@pytest.mark.parametrize("seed", seeds(20))
+@pytest.mark.parametrize("seed", seeds(20, 100))
 def test_the_optimum_is_that_of_enumeration(seed):
     problem, *case = limited_case(seed)
     expected, size = best_value(problem, *case), float(case[0][:, :, 0].max()) / case[-1]
@@ -101,7 +97,7 @@ def test_the_optimum_is_that_of_enumeration(seed):
     assert at_most(result.bound, expected + SUMS * size)
 
 
-@pytest.mark.parametrize("seed", seeds(8))
+@pytest.mark.parametrize("seed", seeds(8, 100))
 def test_rows_have_the_same_optimum(seed):
     if seed % 11 == 3:
         return  # costs of 1e6 beside 1e-6 are beyond a solver's tolerances
