@@ -39,7 +39,7 @@ from mipforest.model.check import violations
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.problem import Problem
 from mipforest.problem.proofs import needed_tolerance
-from mipforest.problem.registry import UnknownFormulation, make_formulation
+from mipforest.problem.registry import UnknownFormulation, get_formulation, make_formulation
 from mipforest.problem.result import Result
 from mipforest.runs.data_source import DataSource
 from mipforest.runs.instance import instance_files, sha256_of_model, write_instance
@@ -366,12 +366,25 @@ class Entry:
         return "solved" if self.proof else "unconfirmed"
 
     @property
+    def is_approximated(self) -> bool:
+        """Whether points of the file may have objectives below those of their trees, by more than tolerances.
+
+        ``objective`` is then a value of the file too, at least its optimum. ``bound`` is one for the definition alone.
+        """
+        return bool(get_formulation(self.model).slack_closed_by)
+
+    @property
     def tags(self) -> str:
-        """What a solver has to take: ``quadratic``, ``indicators``, ``numerics`` (beyond :data:`CLEAN_DYNAMISM`)."""
+        """What a solver has to take, or its reader to know.
+
+        ``quadratic``, ``indicators``, ``numerics`` (beyond :data:`CLEAN_DYNAMISM`), ``approximated``
+        (:attr:`is_approximated`).
+        """
         found = {
             "quadratic": self.quadratic_terms > 0,
             "indicators": self.indicators > 0,
             "numerics": self.dynamism > CLEAN_DYNAMISM,
+            "approximated": self.is_approximated,
         }
         return " ".join(tag for tag, has in found.items() if has)
 
@@ -396,15 +409,18 @@ def write_catalogue(entries: Mapping[str, Entry], path: Path) -> None:
 
 
 def write_solu(entries: Iterable[Entry], path: Path) -> None:
-    """Write optimal and best known values as MIPLIB does; the file appears complete or not at all."""
+    """Write optimal and best known values as MIPLIB does; the file appears complete or not at all.
+
+    They are values of the files: of an approximated instance (:attr:`Entry.is_approximated`) the best known one alone.
+    """
     lines = []
     for entry in entries:
         if math.isnan(entry.objective):
             lines.append(f"=unkn= {entry.name}")
         else:
-            solved = entry.status == "solved"
+            solved = entry.status == "solved" and not entry.is_approximated
             lines.append(f"{'=opt=' if solved else '=best='} {entry.name} {entry.objective!r}")
-        if entry.status != "solved" and math.isfinite(entry.bound):
+        if entry.status != "solved" and math.isfinite(entry.bound) and not entry.is_approximated:
             lines.append(f"=bestdual= {entry.name} {entry.bound!r}")
     with atomic_write(path, "w") as file:
         file.writelines(f"{line}\n" for line in lines)

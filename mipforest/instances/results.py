@@ -106,6 +106,10 @@ class Known(Protocol):
     def tolerance(self) -> float:
         """Tolerance on rows that the instance needs, where the solvers' default is too coarse; NaN where it is not."""
 
+    @property
+    def is_approximated(self) -> bool:
+        """Whether points may have objectives below those of their trees, and so below ``bound``."""
+
 
 def fault_of(run: Run, known: Known) -> str:
     """Say what is wrong with the answer of a run, empty where nothing contradicts it; all models are minimised.
@@ -116,7 +120,7 @@ def fault_of(run: Run, known: Known) -> str:
         The run.
     known
         What is known of its instance. A point below the proven bound is no fault where the instance needs finer
-        tolerances than the solver's.
+        tolerances than the solver's, or its objective approximates that of the trees.
     """
     value = known.objective
     slack = FEASIBILITY_TOLERANCE * max(1.0, abs(value)) if math.isfinite(value) else 0.0
@@ -133,16 +137,23 @@ def fault_of(run: Run, known: Known) -> str:
             return f"calls {run.objective:.9g} optimal, and a tree has the value {value:.9g}"
     if run.violation > FEASIBILITY_TOLERANCE:
         return f"its point violates the model by {run.violation:.3g}"
-    beyond = math.isfinite(known.bound) and run.objective < known.bound - slack
-    if beyond and math.isnan(known.tolerance):
+    if _below_the_bound(run, known) and math.isnan(known.tolerance):
         return f"its point has the value {run.objective:.9g}, below the proven bound {known.bound:.9g}"
     return ""
 
 
 def solved_by(run: Run, known: Known) -> bool:
-    """Return whether a run closed the gap, with an answer that nothing contradicts."""
+    """Return whether a run closed the gap, with an answer that nothing contradicts.
+
+    A point below the proven bound is no tree's, and solves nothing, also where tolerances excuse it.
+    """
     gone = run.status == Status.OPTIMAL and closed(run.objective, run.bound, DEFAULT_GAP)
-    return gone and not fault_of(run, known)
+    return gone and not fault_of(run, known) and not _below_the_bound(run, known)
+
+
+def _below_the_bound(run: Run, known: Known) -> bool:
+    slack = FEASIBILITY_TOLERANCE * max(1.0, abs(known.objective)) if math.isfinite(known.objective) else 0.0
+    return math.isfinite(known.bound) and run.objective < known.bound - slack and not known.is_approximated
 
 
 def proof_of(runs: Iterable[Run], known: Known) -> str:
