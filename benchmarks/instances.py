@@ -223,9 +223,9 @@ def _limits(hard: Sequence[Entry]) -> str:
 
 
 WRONG = """Points below a proven bound by a relative 1e-5 are what tolerances of 1e-6 are worth on rows and on quadratic
-objectives. `card-enumeration` finds the optimum by the definition, which need not be a point of the variant `paper` of `ogrs`: its
-gap epsilon parts no near values. [Another page](../solvers.md#wrong-answers-of-solvers) has wrong claims of other
-size, with small models."""
+objectives. `card-enumeration` finds the optimum by the definition, which need not be a point of the variant `paper`
+of `ogrs`: its gap epsilon parts no near values. [Another page](../solvers.md#wrong-answers-of-solvers) has wrong claims
+of other size, with small models."""
 
 HARD = """## What makes these models hard
 

@@ -209,10 +209,8 @@ def _state(experiments: pd.DataFrame) -> str:
     for (cpu, cores, mipforest, python), group in run.groupby(
         ["cpu", "cores", "mipforest", "python"], sort=True
     ):
-        load = group["load_average"]
         lines.append(
-            f"{len(group)} cells were run on {cpu}, {cores:g} cores, with mipforest {mipforest} and {python}; "
-            f"the machine's load average was {load.min():.1f} to {load.max():.1f}."
+            f"{len(group)} cells were run on {cpu}, {cores:g} cores, with mipforest {mipforest} and {python}."
         )
     lines.append(
         "Means are over seeds. Times are those of the solver, in seconds; over all data, the geometric mean "

@@ -53,7 +53,7 @@ MASKED_TEXTS = (
     ),
     (re.compile(r"\b\d+ nodes\b"), "<count> nodes"),
     (re.compile(r"(max violation  )\S+"), r"\1<tiny>"),
-    (re.compile(r"were run on .* load average .*"), "were run on <machine>"),
+    (re.compile(r"were run on .*"), "were run on <machine>"),
     (re.compile(r"(?<=found here: ).*"), "<programs>"),
     (re.compile(r"not installed.*|(?<=^ipopt: )installed", re.MULTILINE), "<version>"),
     (re.compile(r"[ \t]+$", re.MULTILINE), ""),
