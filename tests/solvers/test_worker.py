@@ -126,3 +126,12 @@ def test_work_that_may_not_be_left_is_waited_for(monkeypatch):
     release = threading.Event()
     threading.Timer(2 * EVENT_INTERVAL, release.set).start()
     assert Worker(maximize=False).call(lambda: release.wait(20), seconds=0.0)
+
+
+def test_the_stack_of_other_threads_keeps_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = threading.stack_size()
+    assert Worker(maximize=False).call(threading.stack_size) in (before, worker.STACK_BYTES)
+    assert threading.stack_size() == before
+    monkeypatch.setattr(worker, "STACK_BYTES", 1)  # refused by every system: the default serves
+    assert Worker(maximize=False).call(lambda: 7) == 7
+    assert threading.stack_size() == before

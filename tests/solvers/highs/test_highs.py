@@ -13,12 +13,15 @@ from scipy import optimize, sparse
 from small_models import INF, enumerated, market_split, model
 from tolerance import at_most, same
 
+import mipforest
+from formulations.oct import Oct
 from mipforest.errors import NotAllowed, SolverError, Unsupported
 from mipforest.model.check import violations
 from mipforest.model.matrix import IndicatorRows, MatrixForm
 from mipforest.settings import SolveSettings
 from mipforest.solvers.highs import STATUS, Highs, HighsSession
 from mipforest.solvers.solution import Solution, Status
+from mipforest.solving import solve_form
 
 
 def solve(form: MatrixForm, start: np.ndarray | None = None, **options: object) -> Solution:
@@ -351,3 +354,13 @@ def test_a_continuous_model_left_behind_has_no_bound() -> None:
     form = model([1.0], [[1.0]], [0.5], [INF], lower=[0.0], upper=[9.0], integer=False)
     solution = solve(form, time_limit=0.0)
     assert (solution.status, solution.x, solution.bound) == (Status.TIME_LIMIT, None, -INF)
+
+
+@pytest.mark.slow
+def test_presolve_has_the_stack_that_long_chains_of_rows_need() -> None:
+    """HiGHS 1.16 ends the process by SIGSEGV within the 8 MiB of a usual stack."""
+    data = mipforest.load("synthetic:tree,depth=3,n=50000,p=2,classes=2,label_noise=0.1")
+    problem = Oct(alpha=0.005).build(data, 2)
+    limits = SolveSettings(time_limit=20, threads=1, isolate=True)
+    solution = solve_form(problem.model.matrix(), Highs(), limits)
+    assert solution.status is Status.TIME_LIMIT, solution.message
