@@ -25,6 +25,14 @@ SUPPORTS, STEPS = 8, 1_500
 #: Share of visits that fit a logistic regression instead, and the decimal exponents of its inverse penalty.
 FITTED, PENALTIES = 0.3, (-1.0, 4.0)
 
+#: Share of fits with as many features as could pay, where features have a price; the others have a few.
+DENSE = 0.25
+
+#: Share of visits of nodes above the last level that put one fitted split in place of the subtree, and how many such
+#: splits are tried for the whole tree first. On tic-tac-toe one split on all 18 features is better than trees of several
+#: splits on few, and no change of one node leads from these to it.
+COLLAPSED, FIRST = 0.1, 20
+
 #: Visits without a better tree, for each node, before a node is changed at random.
 PATIENCE = 6
 
@@ -86,6 +94,11 @@ class Descent:
             Most nodes to visit without a better tree; ``None`` for no limit.
         """
         best, best_value = tree.copy(), self.value(tree)
+        for _ in range(FIRST if self.problem.depth > 1 else 0):
+            alone = None if expired() else self._collapsed(best, 0, self._all)
+            if alone is not None:
+                best, best_value = alone, self.value(alone)
+                adopt(best)
         here, value, failed = best.copy(), best_value, 0
         n_nodes, last = len(tree.b), 0
         for visit in count():
@@ -169,6 +182,8 @@ class Descent:
         own, last = self._levels[level], level == problem.depth - 1
         if len(groups) == 0:
             return None
+        if not last and self._rng.random() < COLLAPSED:
+            return self._collapsed(tree, t, groups)
         items, charges = own.items, problem.charges
         if not last:
             left, right = self._children(tree, t, groups)
@@ -192,10 +207,7 @@ class Descent:
             return None
         keep = now - self._rounding
         if self._rng.random() < FITTED:
-            labels = (0, 1)
-            if last and charges.shape[1] > 2:
-                labels = tuple(charges[groups].sum(axis=0).argsort()[:2])
-            fitted = self._fitted(level, groups, charges[groups][:, labels], keep)
+            fitted = self._fitted(level, groups, charges[groups], keep)
             if fitted is None:
                 return found if now == plain else None
             found.w[t], found.b[t] = fitted
@@ -227,15 +239,33 @@ class Descent:
                 return found
         return found if now == plain else None
 
+    def _collapsed(self, tree: Splits, t: int, groups: IntArray) -> Splits | None:
+        """Return the tree with one fitted split in place of the subtree of a node, ``None`` where that is no better."""
+        problem, found, nodes = self.problem, tree.copy(), [t]
+        now = float(self._below(tree, t, groups)[groups].sum())
+        while nodes[0] < len(tree.b):
+            level = int(np.log2(nodes[0] + 1))
+            now += float(sum(problem.prices[level][tree.w[u] != 0].sum() for u in nodes))
+            found.w[nodes] = 0.0
+            found.b[nodes[-1]] = 1.0  # all groups go right, to the last node
+            place, nodes = nodes[-1], [child for u in nodes for child in (2 * u + 1, 2 * u + 2)]
+        fitted = self._fitted(level, groups, problem.charges[groups], now - self._rounding)
+        if fitted is None:
+            return None
+        found.w[place], found.b[place] = fitted
+        return found
+
     def _fitted(
         self, level: int, groups: IntArray, charges: FloatArray, keep: float
     ) -> tuple[FloatArray, float] | None:
         """Return a split of a logistic regression on a drawn number of features, at the cheapest threshold.
 
-        Groups (m,) are to go where they are charged (m, 2) less, by noisy weights; ``None`` where none is below
-        ``keep``.
+        Groups (m,) are to go where they are charged (m, 2) less, by noisy weights; of the charges (m, K) of more labels
+        at the last level, those of the two cheapest count. ``None`` where no split is below ``keep``.
         """
         problem, rng = self.problem, self._rng
+        if charges.shape[1] > 2:
+            charges = charges[:, charges.sum(axis=0).argsort()[:2]]
         gain = charges[:, 0] - charges[:, 1]
         counted = np.flatnonzero(np.isfinite(gain) & (gain != 0))
         if len(np.unique(gain[counted] > 0)) < 2:
@@ -257,7 +287,7 @@ class Descent:
             return None
         sizes = [len(features)]
         if prices[features].max() > 0:
-            sizes.append(min(most, 1 + int(rng.geometric(0.3))))
+            sizes.append(most if rng.random() < DENSE else min(most, 1 + int(rng.geometric(0.3))))
         elif most < len(features):
             sizes.append(most)
         w = np.zeros(problem.X.shape[1])

@@ -202,10 +202,11 @@ class _Trees:
     def keep(self, w: FloatArray, b: FloatArray) -> None:
         """Take the tree of some splits (|B|, p) and (|B|,) if it is better than the best one."""
         problem = self._problem
-        tree = tree_of_splits(problem.data, problem.topology, w, b)
         if isinstance(problem.structure, HyperplaneCharges):
+            tree = tree_of_splits(problem.data, problem.topology, *_raised(w, b))
             tree = problem.formulation.relabel(tree, problem.instance)
         else:
+            tree = tree_of_splits(problem.data, problem.topology, w, b)
             labels = np.tile([0, 1], problem.topology.n_leaves // 2).astype(np.int64)
             tree = replace(tree, leaf_value=labels)
         self.take(tree)
@@ -245,6 +246,25 @@ def _in_heap_order(tree: Split | int | None, problem: ProblemData) -> tuple[Floa
         level, j = np.unravel_index(int(structure.prices.argmin()), structure.prices.shape)
         w[topology.at_level(int(level))[0], j] = (1.0 - structure.gap) / 2.0
     return w, b
+
+
+def _raised(w: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the splits of a tree (|B|, p) and (|B|,) with those below a node without a split moved up to it.
+
+    A node without a split sends all samples right. Rows of formulations allow no split below it.
+    """
+    raised_w, raised_b = np.zeros_like(w), np.zeros_like(b)
+
+    def place(source: int, target: int) -> None:
+        while source < len(b) and not w[source].any():
+            source = 2 * source + 2
+        if source < len(b):
+            raised_w[target], raised_b[target] = w[source], b[source]
+            place(2 * source + 1, 2 * target + 1)
+            place(2 * source + 2, 2 * target + 2)
+
+    place(0, 0)
+    return raised_w, raised_b
 
 
 def _improve(descent: Descent, trees: _Trees, stop: Callable[[], bool], visits: int | None) -> None:
