@@ -384,7 +384,7 @@ def main() -> None:
         "as the limit.",
         *mip_sections(library, limit, asked.hipo),
         f"Local searches have {SEARCH_SECONDS:g} s each, one seed after the other, for {100 * SEARCH_SHARE:.0f} % of "
-        "the limit, on one thread. Before HiGHS they\ncount in the time; beside it they have a thread of their own. The "
+        "the limit, on one thread. Before HiGHS they\ncount in the time; beside it they have another thread. The "
         "callback is `kCallbackMipUserSolution`.",
         "## The QP solver",
         f"Quadratic instances with their integers fixed at the best known tree. All linear costs are multiplied by "

@@ -29,8 +29,8 @@ FITTED, PENALTIES = 0.3, (-1.0, 4.0)
 DENSE = 0.25
 
 #: Share of visits of nodes above the last level that put one fitted split in place of the subtree, and how many such
-#: splits are tried for the whole tree first. On tic-tac-toe one split on all 18 features is better than trees of several
-#: splits on few, and no change of one node leads from these to it.
+#: splits are tried for the whole tree first. On tic-tac-toe one split on all 18 features is better than trees of
+#: several splits on few, and no change of one node leads from these to it.
 COLLAPSED, FIRST = 0.1, 20
 
 #: Visits without a better tree, for each node, before a node is changed at random.
