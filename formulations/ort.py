@@ -54,7 +54,8 @@ every term of the sum over t being at least 0 (i). The model is a MILP: no tange
 
 *The root.* One valid row bounds the objective by what an exact search of limited length proves for the threshold at
 the root (m), :mod:`formulations.splits.univariate`; its best tree is the start. At depth 1 and 2, where these bounds
-are exact, it takes the place of (i), as the two together make a slow linear relaxation.
+are exact, it takes the place of (i), as the two together make a slow linear relaxation. ``valid`` (``ort``) has neither
+(m) nor this start.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ class RegressionTree(Formulation):
         )
 
     def _routing(self, data: Dataset, topology: Topology) -> Routing:
-        if self.variant == "tight":
+        if self.variant != "paper":
             return ThresholdRouting(data, topology, self.N_min, find_thresholds(data))
         return UnivariateRouting(data, topology, self.N_min)
 
@@ -240,7 +241,7 @@ class Ort(ConstantLeafTree):
     summary = "optimal regression tree with univariate splits and constant leaves"
     structure_type = UnivariateProblem
     source = "Dunn 2018, chapter 4"
-    variants = ("tight", "paper")
+    variants = ("tight", "valid", "paper")
     starts = ("depth-two", "cart", "previous-depth")
     takes_sets = True
     refused_parameters = ONE_FEATURE
@@ -304,7 +305,7 @@ class Ort(ConstantLeafTree):
 
     def valid_below(self, instance: OrtInstance, changes: ModelChanges) -> float:
         # Values outside the range of means or medians are left out; constraints may ask for them.
-        asks_for_values = self.variant == "tight" and changes.blocks & {"beta0", "f", "L"}
+        asks_for_values = self.variant != "paper" and changes.blocks & {"beta0", "f", "L"}
         return -np.inf if asks_for_values else np.inf
 
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> OrtInstance:
@@ -318,6 +319,8 @@ class Ort(ConstantLeafTree):
             routing=ThresholdRouting(data, topology, self.N_min, thresholds),
             leaves=leaves,
         )
+        if self.variant == "valid":
+            return instance
         with instance.budget.phase("prepare", "searching for the best tree, and for bounds by its root"):
             known, roots = self._searched(instance)
         proven = topology.depth <= 2 or roots.least > 0

@@ -20,7 +20,7 @@ the best decision of each sample by itself, a number that is at least 0 whatever
 so that the value of a tree is :math:`\frac{1}{W} \sum_i w_i \max_j \Gamma_{ij}` less its objective.
 
 **Univariate splits** (``policy``): splits, assignment and labels are those of :mod:`formulations.oct`, whose charges of
-a label, there :math:`w_i \kappa_{y_i k}`, are the :math:`r_{ik}` of (1); W takes the place of :math:`\hat L`. Both
+a label, there :math:`w_i \kappa_{y_i k}`, are the :math:`r_{ik}` of (1); W takes the place of :math:`\hat L`. All
 variants, the bounds by the root's thresholds and all rows hold as they stand there: of the charges they use only that
 they are at least 0. :math:`N_{min}` counts samples.
 

@@ -94,6 +94,8 @@ _KEYS: dict[str, type] = {
     "scores": str,
     "sha256": str,
     "source": str,
+    "columns": list,
+    "missing": str,
 }
 _REQUIRED = ("name", "family", "model", "depth", "data")
 
@@ -129,6 +131,10 @@ class InstanceSpec:
     sha256, source
         Of data in a file that a user has and the library may not bring: the file's checksum, and where it is from
         (name, DOI, licence). Without the file the instance cannot be built.
+    columns
+        Names of the columns of a text file that has no line of names, as those of the UCI repository.
+    missing
+        What is done about missing values, as for ``mipforest export``: ``"error"`` unless given.
     """
 
     name: str
@@ -150,11 +156,13 @@ class InstanceSpec:
     scores: str | None = None
     sha256: str = ""
     source: str = ""
+    columns: tuple[str, ...] = ()
+    missing: str = "error"
 
     @property
     def file(self) -> str | None:
         """Name of the data's file in the library's folder, ``None`` for data that everybody has."""
-        return self.data if self.data.endswith(SUFFIXES) else None
+        return self.data if self.columns or self.data.endswith(SUFFIXES) else None
 
     def data_source(self, scaling: str, folder: Path) -> DataSource:
         """Return what to load; ``scaling`` is the model's own, used unless the suite says otherwise.
@@ -166,10 +174,13 @@ class InstanceSpec:
         SuiteError
             If a file is not there, or is another one than the suite's.
         """
+        data = self.data
         if self.file is not None:
-            self._check_file(folder / self.file)
+            path = folder / self.file
+            self._check_file(path)
+            data = str(self._with_names(path) if self.columns else path)
         return DataSource(
-            data=self.data if self.file is None else str(folder / self.file),
+            data=data,
             target=self.target,
             weight=self.weight,
             drop=self.drop,
@@ -179,7 +190,17 @@ class InstanceSpec:
             positive=self.positive,
             test_size=self.test_size,
             scores=self.scores,  # type: ignore[arg-type] # checked by load
+            missing=self.missing,  # type: ignore[arg-type] # checked by load
         )
+
+    def _with_names(self, path: Path) -> Path:
+        """Write a text file with a line of names on top, beside the file and under its name with ``.csv``; return it."""
+        named, text = path.with_name(f"{path.name}.csv"), path.read_bytes()
+        content = ",".join(self.columns).encode() + b"\n" + text
+        if not named.is_file() or named.read_bytes() != content:
+            with atomic_write(named, "wb") as file:
+                file.write(content)
+        return named
 
     def _check_file(self, path: Path) -> None:
         where = f"instance {self.name}: its data"
@@ -235,15 +256,16 @@ def _spec(where: str, entry: Any) -> InstanceSpec:
         "parameters": _TOML.parameters(f"{where}: parameters", entry.get("parameters", {})),
         "positive": tuple(entry.get("positive", ())),
         "drop": tuple(entry.get("drop", ())),
+        "columns": tuple(entry.get("columns", ())),
     }
     return InstanceSpec(**{**entry, **read})
 
 
 def _is_inside(data: str) -> bool:
-    """Return whether the data are a file below the library's folder, by its name."""
+    """Return whether the data can be a file below the library's folder, by its name."""
     path = PurePosixPath(data)
-    inside = not path.is_absolute() and ".." not in path.parts
-    return data.endswith(SUFFIXES) and inside and not set(data) & set("\\:~\0")
+    inside = not path.is_absolute() and ".." not in path.parts and path.name
+    return bool(inside) and not set(data) & set("\\:~\0")
 
 
 def _check_values(where: str, entry: Mapping[str, Any]) -> None:
@@ -255,12 +277,13 @@ def _check_values(where: str, entry: Mapping[str, Any]) -> None:
         raise SuiteError(
             f"{where}: the family is {entry['family']!r:.80}; it is one of {', '.join(FAMILIES)}"
         )
-    if not (entry["data"] in BUNDLED or _SYNTHETIC.fullmatch(entry["data"]) or _is_inside(entry["data"])):
+    is_file = _is_inside(entry["data"]) and ("columns" in entry or entry["data"].endswith(SUFFIXES))
+    if not (entry["data"] in BUNDLED or _SYNTHETIC.fullmatch(entry["data"]) or is_file):
         raise SuiteError(
             f"{where}: the data are {entry['data']!r:.80}; a library takes what everybody has: "
             f"{', '.join(BUNDLED)}, or synthetic:..., and files in its own folder ({', '.join(SUFFIXES)})"
         )
-    for key, what in (("positive", "class"), ("drop", "column")):
+    for key, what in (("positive", "class"), ("drop", "column"), ("columns", "column")):
         for name in entry.get(key, ()):
             _TOML.check_type(f"{where}: a {what} in {key}", name, str)
     if not 1 <= entry["depth"] <= MAX_DEPTH:

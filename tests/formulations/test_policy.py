@@ -79,7 +79,7 @@ def test_the_exact_search_equals_enumeration(seed):
     )
 
 
-@pytest.mark.parametrize("variant", ["tight", "paper"])
+@pytest.mark.parametrize("variant", Policy.variants)
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_have_the_same_optimum(seed, variant):
     data, _, alpha, n_min = random_case(4 * seed)  # normal rewards

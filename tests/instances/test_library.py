@@ -6,6 +6,7 @@ import tarfile
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from mipforest.instances import (
     Run,
     SuiteError,
     build_instance,
+    build_problem,
     improve,
     pack,
     read_catalogue,
@@ -383,6 +385,29 @@ def test_families_are_by_size():
         assert entry.family == (fits or ["large"])[0], entry.name
 
 
+def test_no_two_instances_are_nearly_the_same():
+    """Of a model, variant, status and difficulty, no two have the same sizes and dynamism within a hundredth."""
+
+    def statistics(entry):
+        sizes = (
+            entry.columns,
+            entry.rows,
+            entry.nonzeros,
+            entry.dynamism,
+            entry.binary + 1,
+            entry.quadratic_terms + 1,
+        )
+        return np.log(sizes)
+
+    kinds = {}
+    for entry in Library(SHIPPED).entries().values():
+        kinds.setdefault((entry.model, entry.variant, entry.status, entry.difficulty), []).append(entry)
+    for alike in kinds.values():
+        for one, other in combinations(alike, 2):
+            distance = np.abs(statistics(one) - statistics(other)).max()
+            assert distance > np.log(1.01), (one.name, other.name)
+
+
 def test_data_of_users_are_checked_before_a_model_is_built(tmp_path):
     table = "a,b,y\n" + "".join(f"{k},{k % 3},{'no' if k < 4 else 'yes'}\n" for k in range(8))
     digest = hashlib.sha256(table.encode()).hexdigest()
@@ -400,6 +425,53 @@ def test_data_of_users_are_checked_before_a_model_is_built(tmp_path):
     (tmp_path / "own.csv").write_text(table + "9,1,yes\n")
     with pytest.raises(SuiteError, match="take the file that the suite names"):
         build_instance(library, spec, version="test")
+
+
+HEADLESS = """
+[[instance]]
+name = "oct-patients-d1"
+family = "small"
+model = "oct"
+depth = 1
+data = "patients.data"
+columns = ["age", "ill"]
+target = "ill"
+missing = "drop"
+sha256 = "{sha256}"
+source = "UCI Patients, doi:10.24432/NONE, CC BY 4.0"
+"""
+
+
+def test_a_file_without_names_gets_those_of_the_suite(tmp_path):
+    text = b"40,yes\n30,no\n?,no\n50,yes\n"
+    (tmp_path / "suite.toml").write_text(HEADLESS.format(sha256=hashlib.sha256(text).hexdigest()))
+    library = Library(tmp_path)
+    spec = library.suite["oct-patients-d1"]
+    with pytest.raises(SuiteError, match=r"UCI Patients, doi.*patients\.data, which is not there"):
+        build_problem(library, spec)
+    (tmp_path / "patients.data").write_bytes(text)
+    for _ in range(2):
+        data = build_problem(library, spec).problem.data
+        assert (data.n, tuple(data.features.labels)) == (3, ("age",))
+    (tmp_path / "patients.data").write_bytes(text + b"60,yes\n")
+    with pytest.raises(SuiteError, match="have the checksum"):
+        build_problem(library, spec)
+
+
+def test_a_file_of_another_kind_needs_names(tmp_path):
+    (tmp_path / "suite.toml").write_text(HEADLESS.replace('columns = ["age", "ill"]\n', ""))
+    with pytest.raises(SuiteError, match=r"the data are 'patients\.data'"):
+        Library(tmp_path).suite  # noqa: B018 - reading is what is tested
+
+
+def test_uci_data_are_named_with_their_doi_licence_and_checksum():
+    suite, entries = read_suite(SHIPPED / "uci" / "suite.toml"), Library(SHIPPED / "uci").entries()
+    assert suite.keys() == entries.keys()
+    for spec in suite.values():
+        assert "doi:10.24432/" in spec.source
+        assert spec.source.endswith("CC BY 4.0")
+        assert len(spec.sha256) == 64
+        assert spec.columns[-1] == spec.target
 
 
 def test_violations_of_the_best_known_solution_and_tags():
