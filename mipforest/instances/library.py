@@ -194,7 +194,7 @@ class InstanceSpec:
         )
 
     def _with_names(self, path: Path) -> Path:
-        """Write a text file with a line of names on top, beside the file and under its name with ``.csv``; return it."""
+        """Write a file with a line of names on top beside it, under its name with ``.csv``; return the path."""
         named, text = path.with_name(f"{path.name}.csv"), path.read_bytes()
         content = ",".join(self.columns).encode() + b"\n" + text
         if not named.is_file() or named.read_bytes() != content:

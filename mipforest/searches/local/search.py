@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from time import monotonic
 from typing import Any, ClassVar, NamedTuple
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from mipforest.searches.local.leaves import (
     statistics,
 )
 from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Work, work_for
+from mipforest.searches.local.sweeps import MARGIN_ROOM
 from mipforest.searches.numbers import LARGEST_ADDED, require, require_charges, require_limits
 from mipforest.searches.workers import HAND_BACK, Part, Shared, Workers
 from mipforest.solvers.worker import THREAD_NAME
@@ -197,6 +199,9 @@ def local_search(
         trees, starts, kicks = on_part.kept, 0, 0
         if not on_part.ended:
             trees, deadline = trees[:keep], -np.inf
+    if starts > 0 and only is None and problem.margin is not None:
+        fitted = fitted_tree(problem, depth, seed, deadline)
+        trees = trees if fitted is None else [fitted, *trees]
     n_starts = len(trees) + starts
     seeds = np.random.SeedSequence(seed).generate_state(n_starts, np.uint64) >> np.uint64(1)
     values = np.full(n_starts, np.inf)
@@ -286,6 +291,127 @@ def local_search(
         found_trees,
         lost,
     )
+
+
+# ---------------------------------------------------------------------- a tree of fitted hyperplanes
+
+
+#: Inverse penalties of the regressions, one tree each; samples of features in [0, 1].
+PENALTIES = (1.0, 100.0, 1e4)
+
+#: Fewest samples for which a tree is fitted, and most samples of a regression: more hardly change its direction.
+FEW, FITTED = 20, 5_000
+
+
+def fitted_tree(problem: LocalProblem, depth: int, seed: int, deadline: float) -> LocalTree | None:
+    """Grow trees of hyperplanes that regressions find, node by node, and return the cheapest.
+
+    The moves of the search change one coefficient at a time, and do not lead from few features to a hyperplane of many.
+    Leaves of classes are parted by a logistic regression of the two labels that matter most, leaves of values by a
+    linear one, at the best threshold of its scores.
+
+    Parameters
+    ----------
+    problem
+        Of hyperplanes.
+    depth, seed
+        As for :func:`local_search`.
+    deadline
+        When no further tree is grown.
+
+    Returns
+    -------
+    LocalTree or None
+        ``None`` for other leaves, for few samples, or where no split pays.
+    """
+    if problem.coefficient_cost is not None or problem.treatment is not None or len(problem.X) < FEW:
+        return None
+    best, least = None, np.inf
+    for penalty in PENALTIES if problem.loss == "classes" else PENALTIES[-1:]:
+        if monotonic() >= deadline:
+            break
+        rng, n_branches = np.random.default_rng(seed), 2**depth - 1
+        w, b, saved = np.zeros((n_branches, problem.X.shape[1])), np.zeros(n_branches), 0.0
+        members = {0: np.arange(len(problem.X))}
+        for t in range(n_branches):
+            here = members.pop(t, None)
+            split = None if here is None else _fitted_split(problem, here, penalty, rng)
+            if here is None or split is None:
+                continue
+            w[t], b[t], gain = split
+            saved += gain
+            right = problem.X[here] @ w[t] + b[t] >= 0
+            members[2 * t + 1], members[2 * t + 2] = here[~right], here[right]
+        if -saved < least and w.any():
+            best, least = LocalTree(w, b), -saved
+    return best
+
+
+def _fitted_split(
+    problem: LocalProblem, here: IntArray, penalty: float, rng: np.random.Generator
+) -> tuple[FloatArray, float, float] | None:
+    """Return weights of absolute sum 1, intercept and gain at a node with some samples; ``None`` where none pays."""
+    X, labels = problem.X[here], problem.loss == "classes"
+    if labels:
+        sums = problem.prediction_costs[here]
+        first = int(sums.sum(axis=0).argmin())
+        shared = np.minimum(sums, sums[:, [first]]).sum(axis=0)
+        shared[first] = np.inf
+        advantage = sums[:, first] - sums[:, int(shared.argmin())]
+        target, weight = np.where(advantage > 0, 1.0, 0.0), np.abs(advantage)
+    else:
+        target = np.asarray(problem.y, dtype=np.float64)[here]
+        weight = np.ones(len(here)) if problem.weight is None else np.asarray(problem.weight)[here]
+        sums = np.column_stack([weight, weight * target])
+    some = np.flatnonzero(weight > 0)
+    if len(here) < 2 * problem.N_min or len(np.unique(target[some])) < 2:
+        return None
+    if len(some) > FITTED:
+        some = np.sort(rng.choice(some, FITTED, replace=False))
+    w = _direction(X[some], target[some], weight[some], penalty, problem)
+    if not w.any():
+        return None
+    w /= np.abs(w).sum()
+    score = X @ w
+    order = np.argsort(score, kind="stable")
+    ranked, left = score[order], np.cumsum(sums[order], axis=0)
+    total, left = left[-1], left[:-1]
+
+    def cost(
+        part: FloatArray,
+    ) -> FloatArray:  # of values without the sum of their squares, which all splits share
+        lowest: FloatArray = part.min(axis=1) if labels else -(part[:, 1] ** 2) / part[:, 0]
+        return lowest
+
+    size, gap = np.arange(1, len(here)), np.diff(ranked)
+    fits = (size >= problem.N_min) & (len(here) - size >= problem.N_min) & (gap > 0)
+    fits &= gap >= (problem.margin or 0.0) * (1.0 + MARGIN_ROOM)
+    split = np.where(fits, cost(left) + cost(total - left), np.inf)
+    at = int(split.argmin())
+    gain = float(cost(total[None])[0] - split[at]) - problem.split_cost * np.count_nonzero(w)
+    if not gain > TOLERANCE * max(1.0, float(np.abs(total).max())):
+        return None
+    return w, -float(ranked[at] + ranked[at + 1]) / 2, gain
+
+
+def _direction(
+    X: FloatArray, target: FloatArray, weight: FloatArray, penalty: float, problem: LocalProblem
+) -> FloatArray:
+    """Fit a regression, again on the features that weigh most where a split may have few; return its weights (p,)."""
+    from sklearn.linear_model import LogisticRegression, Ridge  # takes seconds to import
+
+    w, features = np.zeros(X.shape[1]), np.arange(X.shape[1])
+    logistic = problem.loss == "classes"
+    for _ in range(2 if 0 < problem.max_features < len(features) else 1):
+        model = LogisticRegression(C=penalty, max_iter=200) if logistic else Ridge(alpha=1.0 / penalty)
+        with catch_warnings():
+            simplefilter("ignore")  # where its steps do not suffice, the direction is as good as another
+            fitted = model.fit(X[:, features], target, weight).coef_.ravel()
+        w[:] = 0.0
+        w[features] = fitted
+        share = np.abs(w) * X.std(axis=0)
+        features = np.sort(np.argsort(-share, kind="stable")[: problem.max_features or None])
+    return w
 
 
 class Start(Part):
