@@ -136,9 +136,9 @@ def faults(runs: Sequence[Run], entries: Mapping[str, Entry]) -> Iterator[list[s
 
 
 def draw(entries: Sequence[Entry], relaxation: Mapping[str, float], folder: Path) -> None:
-    """Draw sizes and root gaps by group of models; filled marks are hard or open."""
-    figure = new_figure(9.0, 4.2, layout="constrained")
-    sizes, gaps = figure.subplots(1, 2)
+    """Draw density, dynamism and root gaps by group of models; filled marks are hard or open."""
+    figure = new_figure(12.0, 4.2, layout="constrained")
+    sizes, ranges, gaps = figure.subplots(1, 3)
     for k, group in enumerate(GROUPS):
         own = [e for e in entries if group_of(e.model) == group]
         for hard in (False, True):
@@ -148,14 +148,17 @@ def draw(entries: Sequence[Entry], relaxation: Mapping[str, float], folder: Path
             density = [e.nonzeros / (e.rows * e.columns) for e in some]
             marks = {"marker": MARKERS[k], "facecolors": face, "edgecolors": f"C{k}", "s": 22, "label": label}
             sizes.scatter([e.columns for e in some], density, **marks)
+            ranges.scatter([e.columns for e in some], [e.dynamism for e in some], **marks)
             shown = [(e, root_gap(e, relaxation.get(e.name, math.nan))) for e in some]
             there = [(e, gap) for e, gap in shown if not math.isnan(gap)]
             gaps.scatter([e.columns for e, _ in there], [max(0.0, min(1.5, g)) for _, g in there], **marks)
-    for axes, label in ((sizes, "density"), (gaps, "gap of the relaxation, at most 1.5")):
+    labels = "density", "dynamism: greatest ratio in a row", "gap of the relaxation, at most 1.5"
+    for axes, label in zip((sizes, ranges, gaps), labels, strict=True):
         axes.set_xscale("log")
         axes.set_xlabel("columns")
         axes.set_ylabel(label)
     sizes.set_yscale("log")
+    ranges.set_yscale("log")
     figure.legend(*sizes.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     save_figure(figure, folder / "instances.svg")
 
@@ -191,7 +194,7 @@ def main() -> None:
         f"{sum(e.difficulty == 'easy' for e in every)} are easy: a matrix solver closed them. {len(hard)} are hard: "
         "their optimum has a proof, and no matrix\nsolver that was tried closed them within its time limit, "
         f"{_limits(hard)}.",
-        "![Sizes and gaps of relaxations](../pictures/instances.svg)",
+        "![Density, dynamism and gaps of relaxations](../pictures/instances.svg)",
         "Marks that are not filled are easy instances. A gap of 1: the relaxation is worth nothing.",
         "## By model and variant",
         '"Root" is the gap between the best known value and the continuous relaxation: median, and range.',
@@ -237,7 +240,8 @@ HARD = """## What makes these models hard
   both: the relaxation of the variant `paper` has the value 0.
 - **The bound does not make the tree.** The variant `tight` of these models has rows `root_value`, with bounds of an
   exact search for each threshold of the root, so its relaxation has the value of the optimum. Solvers have no start
-  here and do not find a tree of this value: what is hard is the primal side.
+  here and do not find a tree of this value: what is hard is the primal side. The variant `valid` is the same without
+  these rows, and its relaxation is worth little.
 - **Depth is symmetric.** At each node the sides can be exchanged together with their subtrees: there are
   2^(2^D - 1) copies of a tree of depth D, but for the strict side of a split.
 - **Products of a leaf and its samples.** A leaf's mean (`ort`) or label (`oct`) meets each sample in a row with a
