@@ -21,8 +21,8 @@ best constant prediction. :math:`N_{min}` still counts samples. In (e) to (h), :
 that reaches leaf t where class k is predicted, and :math:`n_{gk}` what this saves against the group's costliest
 prediction.
 
-**Variants.** ``paper``: the above. ``tight`` (the default) and ``valid``, which leaves out rows (i), have the same optimal
-value:
+**Variants.** ``paper``: the above. ``tight`` (the default) and ``valid``, which leaves out rows (i), have the same
+optimal value:
 
 - Routing by thresholds, linear and without a big-M or an epsilon: rows (a), (b) of
   :mod:`formulations.splits.univariate` and (2.5).
@@ -41,8 +41,9 @@ value:
   (2.6) and (2.7). With ``N_min = 1`` rows (2.6), (2.7) only let a leaf be empty or not, and are left out.
 - An exact search of limited length gives a bound :math:`V_c` for every threshold c at the root beforehand
   (:mod:`formulations.splits.univariate`). They enter as one valid row: the objective, in errors, is at least
-  :math:`\sum_c V_c [\text{threshold } c] + V_0 [\text{no split}]` (i). Its best tree is the start. Where the search ends,
-  the linear relaxation has the value of the optimum. ``valid`` leaves this to the solver: neither (i) nor this start.
+  :math:`\sum_c V_c [\text{threshold } c] + V_0 [\text{no split}]` (i). Its best tree is the start. Where the search
+  ends, the linear relaxation has the value of the optimum. ``valid`` leaves this to the solver: neither (i) nor this
+  start.
 """
 
 from __future__ import annotations
