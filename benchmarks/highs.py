@@ -362,13 +362,15 @@ def _entries(form: MatrixForm) -> dict[tuple[str, str], float]:
     }
 
 
-MIP_RESULT = """What helps is a tree: with one, HiGHS solves two or three instances more. Given before HiGHS runs or while it does, it
+MIP_RESULT = """\
+What helps is a tree: with one, HiGHS solves two or three instances more. Given before HiGHS runs or while it does, it
 is worth nearly as much, so that mipforest gives it as a start, and uses no callback. Two threads change little on these
 models. HiPO and the other interior-point methods are slower than the simplex method, which starts each node from the
 last basis; for larger `oct` and `ort`, whose relaxations take the simplex method minutes, mipforest asks for
 `mip_lp_solver=ipm` nevertheless."""
 
-QP_RESULT = """On these programmes HiGHS is right, and takes about as long as Clarabel. A solve from the last solution takes as long as
+QP_RESULT = """\
+On these programmes HiGHS is right, and takes about as long as Clarabel. A solve from the last solution takes as long as
 one from nothing. mipforest stays with Clarabel, as HiGHS' QP solver was
 [wrong on others](../solvers.md#highs-the-default)."""
 
