@@ -326,6 +326,11 @@ def fitted_tree(problem: LocalProblem, depth: int, seed: int, deadline: float) -
     """
     if problem.coefficient_cost is not None or problem.treatment is not None or len(problem.X) < FEW:
         return None
+    if problem.loss == "classes":
+        charged = problem.prediction_costs
+    else:
+        weight = np.ones(len(problem.X)) if problem.weight is None else np.asarray(problem.weight)
+        charged = np.column_stack([weight, weight * problem.y])
     best, least = None, np.inf
     for penalty in PENALTIES if problem.loss == "classes" else PENALTIES[-1:]:
         if monotonic() >= deadline:
@@ -335,7 +340,7 @@ def fitted_tree(problem: LocalProblem, depth: int, seed: int, deadline: float) -
         members = {0: np.arange(len(problem.X))}
         for t in range(n_branches):
             here = members.pop(t, None)
-            split = None if here is None else _fitted_split(problem, here, penalty, rng)
+            split = None if here is None else _fitted_split(problem, here, charged[here], penalty, rng)
             if here is None or split is None:
                 continue
             w[t], b[t], gain = split
@@ -348,21 +353,21 @@ def fitted_tree(problem: LocalProblem, depth: int, seed: int, deadline: float) -
 
 
 def _fitted_split(
-    problem: LocalProblem, here: IntArray, penalty: float, rng: np.random.Generator
+    problem: LocalProblem, here: IntArray, sums: FloatArray, penalty: float, rng: np.random.Generator
 ) -> tuple[FloatArray, float, float] | None:
-    """Return weights of absolute sum 1, intercept and gain at a node with some samples; ``None`` where none pays."""
+    """Return weights of absolute sum 1, intercept and gain at a node with some samples (m,); ``None`` where none pays.
+
+    ``sums`` is what leaves add up: the cost (m, K) of each label, or weights and weighted values (m, 2).
+    """
     X, labels = problem.X[here], problem.loss == "classes"
     if labels:
-        sums = problem.prediction_costs[here]
         first = int(sums.sum(axis=0).argmin())
         shared = np.minimum(sums, sums[:, [first]]).sum(axis=0)
         shared[first] = np.inf
         advantage = sums[:, first] - sums[:, int(shared.argmin())]
         target, weight = np.where(advantage > 0, 1.0, 0.0), np.abs(advantage)
     else:
-        target = np.asarray(problem.y, dtype=np.float64)[here]
-        weight = np.ones(len(here)) if problem.weight is None else np.asarray(problem.weight)[here]
-        sums = np.column_stack([weight, weight * target])
+        weight, target = sums[:, 0], np.asarray(problem.y, dtype=np.float64)[here]
     some = np.flatnonzero(weight > 0)
     if len(here) < 2 * problem.N_min or len(np.unique(target[some])) < 2:
         return None
@@ -377,9 +382,8 @@ def _fitted_split(
     ranked, left = score[order], np.cumsum(sums[order], axis=0)
     total, left = left[-1], left[:-1]
 
-    def cost(
-        part: FloatArray,
-    ) -> FloatArray:  # of values without the sum of their squares, which all splits share
+    def cost(part: FloatArray) -> FloatArray:
+        # Of values without the sum of their squares, which all splits share.
         lowest: FloatArray = part.min(axis=1) if labels else -(part[:, 1] ** 2) / part[:, 0]
         return lowest
 
