@@ -70,7 +70,7 @@ from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import PerNode, RelativeNumber, is_relative, parameter
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
-from mipforest.trees.sides import clear_residue, keep_sides
+from mipforest.trees.sides import clear_residue, keep_sides, missed_gap
 
 #: What models refuse whose nodes pay for margins, and why.
 NO_COSTS: Mapping[str, str] = {
@@ -296,6 +296,14 @@ class LinearTree(Formulation):
             samples = data.X[here], data.sign[here], data.weights[here]
             total += instance.nodes.value(t, tree.w[t], float(tree.b[t]), *samples)
         return total
+
+    def violations(self, tree: Tree, instance: LinearInstance) -> dict[str, float]:
+        """Return by how much a tree misses the gap; hard feature budgets make :meth:`evaluate` infinite."""
+        upper = np.asarray(instance.topology.upper_branches, dtype=np.int64)
+        scores = tree.scores(instance.data.X)[:, upper][passed(tree, instance.data)[:, upper]]
+        return {
+            f"the gap epsilon = {self.epsilon:g}": missed_gap(scores[scores < 0] + self.epsilon, self.epsilon)
+        }
 
     def polish(self, tree: Tree, instance: LinearInstance) -> Tree:
         """Solve every node's problem for the tree's routing of the samples, exactly where the loss is convex.
