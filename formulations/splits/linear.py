@@ -299,8 +299,9 @@ class LinearTree(Formulation):
 
     def violations(self, tree: Tree, instance: LinearInstance) -> dict[str, float]:
         """Return by how much a tree misses the gap; hard feature budgets make :meth:`evaluate` infinite."""
-        upper = np.asarray(instance.topology.upper_branches, dtype=np.int64)
-        scores = tree.scores(instance.data.X)[:, upper][passed(tree, instance.data)[:, upper]]
+        topology, jumps = instance.topology, instance.nodes.loss.keeps_gap
+        nodes = np.asarray(topology.branches if jumps else topology.upper_branches, dtype=np.int64)
+        scores = tree.scores(instance.data.X)[:, nodes][passed(tree, instance.data)[:, nodes]]
         return {
             f"the gap epsilon = {self.epsilon:g}": missed_gap(scores[scores < 0] + self.epsilon, self.epsilon)
         }

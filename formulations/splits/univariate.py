@@ -152,7 +152,11 @@ class Routing(ABC):
 
     def _broken_splits(self, tree: Tree) -> dict[str, float]:
         """Return by how much the splits of a tree break what is asked of each."""
-        return {"one feature in each split": float((tree.w != 0).sum(axis=1).max(initial=1) - 1)}
+        used = tree.w != 0
+        return {
+            "one feature in each split": float(used.sum(axis=1).max(initial=1) - 1),
+            "weights of 1": float(np.abs(tree.w - 1.0)[used].max(initial=0.0)),
+        }
 
     def complexity(self, tree: Tree) -> FloatArray:
         """Return the (|B|,) share of each split in the complexity: 1 for a split, unless it counts features."""

@@ -166,8 +166,11 @@ class ProblemData:
 
     def violation(self, x: FloatArray, tree: Predictor) -> float:
         """Return the largest violation of the definition by a tree, and of the rows by its point."""
-        broken = max(self.formulation.violations(tree, self.instance).values(), default=0.0)
-        return max(broken, self.model.violations(x).max) if self.has_rows else broken
+        broken = self.formulation.violations(tree, self.instance).values()
+        if self.has_rows:
+            return max([*broken, self.model.violations(x).max])
+        # What a formulation has stated in rows alone is not known without them.
+        return max(broken, default=np.nan if self.formulation.has_rows else 0.0)
 
     def outside(self, tree: Predictor) -> str:
         """Say why a tree (for scaled features) is none of the model; empty where it is one.

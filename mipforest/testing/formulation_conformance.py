@@ -492,7 +492,7 @@ def _violations_are_those_of_rows(trial: Trial) -> None:
     for depth in trial.depths:
         problem = trial.problem(depth)
         for name, tree in trial.trees(depth):
-            for share in SQUEEZED if isinstance(tree, Tree) else (1.0,):
+            for share in SQUEEZED if problem.formulation.gap_parameter else (1.0,):
                 # Scores shrink, and with them the gaps between the sides; thresholds and sides stay.
                 other = tree if share == 1.0 else replace(tree, w=share * tree.w, b=share * tree.b)
                 if not (np.isfinite(trial.value(other, depth)) and trial.is_covered(other, depth)):
