@@ -123,6 +123,9 @@ class LabelledTree(Formulation):
     def losses(self, instance: ClassTreeInstance) -> dict[str, Any]:
         """Return the same charges as attributes of a :class:`~mipforest.problem.structure.TreeCharges`."""
 
+    def violations(self, tree: Tree, instance: ClassTreeInstance) -> dict[str, float]:
+        return instance.routing.violations(tree)
+
     def labelled(self, data: Dataset) -> Dataset:
         """Return samples whose classes are the labels that suit them best, for heuristics that take classes."""
         return data

@@ -91,7 +91,7 @@ from mipforest.problem.parameters import PerNode, TreeEnsemble, parameter
 from mipforest.problem.structure import LabelledLeaves
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
-from mipforest.trees.sides import RESIDUE, keep_sides
+from mipforest.trees.sides import RESIDUE, keep_sides, missed_gap
 
 #: Share of the time left that the start may take: the solver has the rest.
 START_SHARE = 0.5
@@ -362,6 +362,24 @@ class Miret(Formulation):
         if (used & ~instance.allowed).any() or parted.any():
             return float("inf")
         return target.unfaithfulness(own.predict(X)) + float(instance.costs[used].sum())
+
+    def violations(self, tree: Tree, instance: MiretInstance) -> dict[str, float]:
+        """Return by how much a tree breaks (6) and (7), fitted into the box; what else is asked makes it infinite."""
+        topology, X = instance.topology, instance.data.X
+        own = with_fixed_labels(tree)
+        a, b, leaf = fit_splits(own, X, self.epsilon, np.full(topology.n_branches, -1.0))
+        score, missed = X @ a.T + b, 0.0
+        right, left = (
+            topology.leaf_reach_right.toarray()[leaf] > 0,
+            topology.leaf_reach_left.toarray()[leaf] > 0,
+        )
+        for t in topology.branches:
+            beyond = np.concatenate([score[left[:, t], t] + self.epsilon, -score[right[:, t], t]])
+            missed = max(missed, missed_gap(beyond, self.epsilon))
+        broken = {f"the gap epsilon = {self.epsilon:g}": missed}
+        if self.variant == "improved":
+            broken["that some node splits"] = float(not own.w.any())  # section 7.1
+        return broken
 
     def expressions(self, m: Model, instance: MiretInstance) -> TreeExpressions:
         return MiretExpressions(self.name, m, instance.data, instance.topology, instance.group)

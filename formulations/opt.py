@@ -261,6 +261,9 @@ class PrescriptiveTree(Formulation):
         charged = instance.leaves.value(tree) + self.alpha * instance.leaves.baseline * complexity
         return charged / instance.leaves.total_weight
 
+    def violations(self, tree: Tree, instance: PrescriptiveInstance) -> dict[str, float]:
+        return instance.routing.violations(tree)
+
     def encode(self, tree: Tree, instance: PrescriptiveInstance) -> dict[str, FloatArray]:
         leaves, routing = instance.leaves, instance.routing
         z = leaves_of(tree, routing.rows)

@@ -287,6 +287,20 @@ class RiskScore(Formulation):
         data = instance.data
         return float(data.weights @ np.logaddexp(0.0, -data.sign * card.scores(data.X_raw)))
 
+    def violations(self, card: ScoreCard, instance: RiskInstance) -> dict[str, float]:
+        cards = instance.cards
+        chosen, _ = cards.chosen(card)
+        rules, features = len(chosen), {int(cards.feature[k]) for k, _ in chosen}
+        points = np.array([points for _, points in chosen])
+        beyond = np.maximum(points - self.max_points, self.min_points - points)
+        return {
+            f"rules = {self.rules}": float(
+                abs(rules - self.rules) if self.exact_rules else rules - self.rules
+            ),
+            f"points from {self.min_points} to {self.max_points}": float(beyond.max(initial=0)),
+            "one rule for each feature": float(rules - len(features)),
+        }
+
     def expressions(self, m: Model, instance: RiskInstance) -> CardExpressions:
         return CardExpressions(self.name, m, instance.data, instance.topology, instance.cards, self.variant)
 

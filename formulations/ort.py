@@ -168,6 +168,9 @@ class RegressionTree(Formulation):
         complexity = float(instance.routing.complexity(tree).sum())
         return leaves.relative_loss(tree) + self.alpha * complexity + leaves.penalty(beta)
 
+    def violations(self, tree: Tree, instance: OrtInstance) -> dict[str, float]:
+        return instance.routing.violations(tree)
+
     def start(self, name: str, instance: OrtInstance, *, seed: int = 0) -> Tree:
         if name == "cart":
             return self.polish(self._cart(instance, seed), instance)

@@ -33,7 +33,7 @@ from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.problem.expressions import Expression, TreeExpressions, require_weight
 from mipforest.trees import Tree
-from mipforest.trees.sides import RESIDUE, keep_sides, midpoint
+from mipforest.trees.sides import RESIDUE, keep_sides, midpoint, missed_gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +144,19 @@ class HyperplaneRouting(Routing):
     def allows(self, tree: Tree) -> bool:
         """Return whether no split of a tree has more features than :attr:`max_features`."""
         return not self.max_features or bool(((tree.w != 0).sum(axis=1) <= self.max_features).all())
+
+    def _broken_splits(self, tree: Tree) -> dict[str, float]:
+        goes_left, goes_right = sides(leaves_of(tree, self.data.X), self.topology)
+        norm, missed = np.abs(tree.w).sum(axis=1), 0.0
+        for t in np.flatnonzero(norm):
+            score = self.data.X @ (tree.w[t] / norm[t])
+            least = score[goes_right[:, t]].min(initial=np.inf)
+            missed = max(missed, missed_gap(score[goes_left[:, t]] + self.mu - least, self.mu))
+        features = (tree.w != 0).sum(axis=1).max(initial=0)
+        return {
+            f"the margin mu = {self.mu:g}": missed,  # (3.1)
+            f"max_features = {self.max_features}": float(max(0, features - (self.max_features or features))),
+        }
 
     def features(self, m: Model) -> Expression:
         return m["s"]

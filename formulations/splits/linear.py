@@ -72,7 +72,7 @@ from mipforest.problem.parameters import PerNode, RelativeNumber, is_relative, p
 from mipforest.problem.part import free_name
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
-from mipforest.trees.sides import clear_residue, keep_sides
+from mipforest.trees.sides import clear_residue, keep_sides, missed_gap
 
 #: What models refuse whose nodes pay for margins, and why.
 NO_COSTS: Mapping[str, str] = {
@@ -298,6 +298,15 @@ class LinearTree(Formulation):
             samples = data.X[here], data.sign[here], data.weights[here]
             total += instance.nodes.value(t, tree.w[t], float(tree.b[t]), *samples)
         return total
+
+    def violations(self, tree: Tree, instance: LinearInstance) -> dict[str, float]:
+        """Return by how much a tree misses the gap; hard feature budgets make :meth:`evaluate` infinite."""
+        topology, jumps = instance.topology, instance.nodes.loss.keeps_gap
+        nodes = np.asarray(topology.branches if jumps else topology.upper_branches, dtype=np.int64)
+        scores = tree.scores(instance.data.X)[:, nodes][passed(tree, instance.data)[:, nodes]]
+        return {
+            f"the gap epsilon = {self.epsilon:g}": missed_gap(scores[scores < 0] + self.epsilon, self.epsilon)
+        }
 
     def polish(self, tree: Tree, instance: LinearInstance) -> Tree:
         """Solve every node's problem for the tree's routing of the samples, exactly where the loss is convex.

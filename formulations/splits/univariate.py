@@ -140,6 +140,25 @@ class Routing(ABC):
         """Return whether no split of a tree has more features than its hyperplanes may have."""
         return True
 
+    def violations(self, tree: Tree) -> dict[str, float]:
+        """Return by how much a tree breaks (2.2), (2.5) and (2.7), see the module's text."""
+        size = leaves_of(tree, self.data.X).sum(axis=0)
+        splits: BoolArray = np.any(tree.w, axis=1)
+        parents = self.topology.parents[1 : self.topology.n_branches]
+        return {
+            "the hierarchy of splits": float((splits[1:] & ~splits[parents]).any()),
+            f"the least leaf size of {self.N_min}": float((self.N_min - size)[size > 0].max(initial=0.0)),
+            **self._broken_splits(tree),
+        }
+
+    def _broken_splits(self, tree: Tree) -> dict[str, float]:
+        """Return by how much the splits of a tree break what is asked of each."""
+        used = tree.w != 0
+        return {
+            "one feature in each split": float(used.sum(axis=1).max(initial=1) - 1),
+            "weights of 1": float(np.abs(tree.w - 1.0)[used].max(initial=0.0)),
+        }
+
     def complexity(self, tree: Tree) -> FloatArray:
         """Return the (|B|,) share of each split in the complexity: 1 for a split, unless it counts features."""
         return tree.w.any(axis=1).astype(float)

@@ -65,6 +65,8 @@ class BranchLoss(ABC):
     #: Whether scores are log-odds: predictions are then probabilities, the last level may be refitted by logistic
     #: regressions, and results say how far the loss lies below the log-loss.
     log_odds: ClassVar[bool] = False
+    #: Whether no score of a sample lies within the gap below 0 at any node that charges it, as the loss jumps there.
+    keeps_gap: ClassVar[bool] = False
 
     @classmethod
     def build(cls, *, epsilon: float, tangents: str) -> BranchLoss:  # noqa: ARG003
@@ -230,6 +232,7 @@ class Misclassification(BranchLoss):
     """
 
     name = "misclassification"
+    keeps_gap = True
 
     def __init__(self, epsilon: float) -> None:
         self.epsilon = epsilon

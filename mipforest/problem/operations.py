@@ -300,9 +300,25 @@ class Codec(ABC):
     def evaluate(self, tree: Fitted, instance: Any) -> float:
         """Return the objective value of a tree, from the definition, without the model."""
 
-    def violation(self, tree: Fitted, instance: Any) -> float:  # noqa: ARG002
-        """Return the largest violation of the constraints by a tree, of a model without rows."""
-        return 0.0
+    def violations(self, tree: Fitted, instance: Any) -> dict[str, float]:  # noqa: ARG002
+        """Return by how much a tree breaks each constraint of the definition, without the model.
+
+        What the rows say of a tree: the gap of its splits, least leaf sizes, limits on features, which nodes may split.
+        A constraint may also make :meth:`evaluate` infinite.
+
+        Parameters
+        ----------
+        tree, instance
+            As for :meth:`evaluate`.
+
+        Returns
+        -------
+        dict
+            Amounts by the constraint, in words that end "it breaks ..."; in the units of the rows, where
+            :data:`~mipforest.settings.FEASIBILITY_TOLERANCE` counts as none. Gaps by
+            :func:`~mipforest.trees.sides.missed_gap`.
+        """
+        return {}
 
     def expressions(self, m: Model, instance: Any) -> TreeExpressions:
         """Return what constraints of users read: features of splits, leaves of samples, predictions."""

@@ -18,6 +18,7 @@ from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.proofs import (
     broken_rows,
     ended_by,
+    judged,
     not_built,
     not_called,
     proven_progress,
@@ -167,6 +168,9 @@ class Problem(ProblemData):
 #: called.
 HAND_OVER = 2.7e-6
 
+#: What a result says of a start that no search may begin with.
+REFUSED = "the search did not begin with the start, as this {} is none of the model: {}"
+
 #: Share of the time for a changed model with the limits that it was built with, where no solution of it is known.
 FIRST_SHARE = 0.5
 
@@ -213,8 +217,8 @@ def _checked(
     problem: ProblemData, solution: Solution, settings: SolveSettings, warnings: tuple[str, ...] = ()
 ) -> Result:
     """Check a solver's solution, and how far its bound holds."""
-    solution, bound_warnings = with_valid_bound(problem, solution, settings.gap)
-    solution = with_least_objective(problem, solution, settings.gap)
+    solution, bound_warnings = with_valid_bound(problem, solution)
+    solution = judged(problem, with_least_objective(problem, solution, settings.gap), settings.gap)
     return check(problem, replace(solution, warnings=(*warnings, *solution.warnings, *bound_warnings)))
 
 
@@ -313,7 +317,7 @@ def _searched(
     budget = problem.budget
     began = monotonic() - budget.excluded_seconds
     with budget.phase("start"):
-        start = started(problem, settings.start, settings.seed)[0]
+        start, refused = begun_with(problem, started(problem, settings.start, settings.seed)[0])
     with budget.phase("solve"):
         within = replace(settings, time_limit=budget.at_most() if settings.time_limit != 0 else 0.0)
         # One that sees added rows needs a model that leaves out nothing that they could make the best.
@@ -326,8 +330,22 @@ def _searched(
             found = SearchResult(start, -np.inf, Status.INTERRUPTED, message="it was stopped before it began")
     with budget.phase("check"):
         seconds = monotonic() - budget.excluded_seconds - began
+        found = replace(found, warnings=(*refused, *found.warnings))
         result = _found(whole, search, found, start, seconds, settings.gap)
     return replace(result, phase_seconds=budget.seconds)
+
+
+def begun_with(problem: ProblemData, start: Predictor | None) -> tuple[Predictor | None, tuple[str, ...]]:
+    """Return the tree that a search begins with, and a warning where the start is none of the model.
+
+    The formulation may have a tree with the start's routing, or part of it, that is one.
+    """
+    if start is None or not (why := problem.outside(start)):
+        return start, ()
+    polished: Predictor = problem.formulation.polish(start, problem.instance)
+    if not problem.outside(polished):
+        return polished, ()
+    return None, (REFUSED.format(start.noun, why),)
 
 
 def _unfinished(problem: ProblemData, solver: Solver, tree: Predictor | None, gap: float) -> Result:
@@ -366,7 +384,7 @@ def _found(
     if isinstance(by, Solver) or found.bound > -np.inf:
         solution = with_least_objective(problem, solution, gap)
     tree = None if problem.has_rows else found.tree
-    return check(problem, solution, tree, sees_rows=not isinstance(by, TreeSearch))
+    return check(problem, judged(problem, solution, gap), tree, sees_rows=not isinstance(by, TreeSearch))
 
 
 def _note_of(solver: Solver | TreeSearch) -> tuple[str, ...]:

@@ -165,10 +165,28 @@ class ProblemData:
         return x, form.to_values(x), self.value_of(tree, x)
 
     def violation(self, x: FloatArray, tree: Predictor) -> float:
-        """Return the largest violation by a point, or by a tree where there are no rows; NaN of an unfinished model."""
-        if not self.formulation.has_rows:
-            return self.formulation.violation(tree, self.instance)
-        return np.nan if self.unfinished else self.model.violations(x).max
+        """Return the largest violation of the definition by a tree, and of the rows by its point."""
+        broken = self.formulation.violations(tree, self.instance).values()
+        if self.has_rows:
+            return max([*broken, self.model.violations(x).max])
+        # What a formulation has stated in rows alone is not known without them.
+        return max(broken, default=np.nan if self.formulation.has_rows else 0.0)
+
+    def outside(self, tree: Predictor) -> str:
+        """Say why a tree (for scaled features) is none of the model; empty where it is one.
+
+        The definition decides, with one tolerance for searches, starts and rows. Where rows were added, these do too:
+        constants of rows that were not are no part of the definition.
+        """
+        value = self.formulation.evaluate(tree, self.instance)
+        for name, amount in self.formulation.violations(tree, self.instance).items():
+            if not amount <= FEASIBILITY_TOLERANCE:
+                return f"it breaks {name} by {amount:.3g}"
+        if not np.isfinite(value):
+            return f"its objective by the definition is {value:g}"
+        if self.has_rows and self.changed() and (row := self.worst_violation(self.encoded(tree))):
+            return f"it breaks {row}"
+        return ""
 
     def known_value(self) -> float:
         """Return the objective of the tree known from building the model; infinite without one."""
@@ -263,7 +281,12 @@ class ProblemData:
                 f"{self.formulation.gives.noun}: give one"
             )
         if not isinstance(tree, Tree):
-            polished: Predictor = self.formulation.polish(tree, self.instance)
+            try:
+                polished: Predictor = self.formulation.polish(tree, self.instance)
+            except ValueError as error:
+                raise StartError(
+                    f"the start is no {tree.noun} of this problem: {error}; give another one"
+                ) from None
             return polished
         if tree.depth != self.topology.depth or tree.n_features != self.data.p:
             raise StartError(

@@ -22,20 +22,55 @@ from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.base import Solver
 from mipforest.solvers.bound_check import no_bound
 from mipforest.solvers.checks import judge_start
-from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
+from mipforest.solvers.solution import Event, Progress, Solution, Status, closed, gap_in_words
 
 #: Matrix entries up to which a solver is called although building has proven the start optimal: a second witness costs
 #: seconds there, and minutes beyond.
 MAX_WITNESSED = 250_000
 
+#: Statuses that say something else than how far value and bound are apart.
+NOT_OF_NUMBERS = (
+    Status.INFEASIBLE,
+    Status.UNBOUNDED,
+    Status.INFEASIBLE_OR_UNBOUNDED,
+    Status.IMPORTED,
+    Status.ERROR,
+)
+
 #: How a solve may end without a proof.
 UNPROVEN = (Status.TIME_LIMIT, Status.INTERRUPTED, Status.LIMIT)
+
+
+#: What a search came to the end of, that left a gap.
+HIDDEN = (
+    "nothing is left to search, and rounding hides a gap of {}: the bound is {:.9g}, the objective {:.9g}; weights, "
+    "costs or targets of very different size do that, so scale down the largest, or ask for that gap"
+)
+
+# ------------------------------------------------------------------ the status
+
+
+def judged(problem: ProblemData, solution: Solution, gap: float) -> Solution:
+    """Return a solution whose status follows from its numbers: optimal where value and bound are within the gap.
+
+    The one place that says so of a result, whoever solved: a search that came to its end, a solver with a word of its
+    own, or one that a limit ended just then.
+    """
+    if not solution.found or solution.status in NOT_OF_NUMBERS:
+        return solution
+    if closed(solution.objective, solution.bound, gap, problem.objective_unit):
+        return replace(solution, status=Status.OPTIMAL)
+    if solution.status is not Status.OPTIMAL:
+        return solution
+    left = gap_in_words(solution.objective, solution.bound)
+    hidden = HIDDEN.format(left, solution.bound, solution.objective)
+    return replace(solution, status=Status.LIMIT, warnings=(*solution.warnings, hidden))
 
 
 # ------------------------------------------------------------------ bounds
 
 
-def with_valid_bound(problem: ProblemData, solution: Solution, gap: float) -> tuple[Solution, list[str]]:
+def with_valid_bound(problem: ProblemData, solution: Solution) -> tuple[Solution, list[str]]:
     """Limit bound and status to what the model covers, once a user has changed it; return issues with them."""
     covered, maximize = problem.valid_below(), problem.model.matrix().maximize
     proven_to = max(covered, problem.least_objective())
@@ -54,15 +89,12 @@ def with_valid_bound(problem: ProblemData, solution: Solution, gap: float) -> tu
     )
     events = tuple(_at_most(event, proven_to, maximize=maximize) for event in solution.events)
     limited = replace(solution, bound=proven_to, events=events)
-    unproven = solution.status is Status.INFEASIBLE or (
-        solution.status is Status.OPTIMAL
-        and not closed(limited.objective, proven_to, gap, problem.objective_unit)
-    )
+    unproven = solution.status in (Status.INFEASIBLE, Status.OPTIMAL)
     return replace(limited, status=Status.LIMIT if unproven else solution.status), [issue]
 
 
 def with_least_objective(problem: ProblemData, solution: Solution, gap: float) -> Solution:
-    """Raise the bound to what is known without the model; the solution may then be proven optimal."""
+    """Raise the bound to what is known without the model."""
     least = problem.least_objective()
     if least == -np.inf:
         return solution
@@ -75,12 +107,9 @@ def with_least_objective(problem: ProblemData, solution: Solution, gap: float) -
     if not (unproven or solution.found):
         return solution
     bound = max(solution.bound, min(least, solution.objective) if solution.found else least)
-    agree = closed(solution.objective, bound, gap, problem.objective_unit)
-    raised_to_optimal = unproven and least > solution.bound and agree
     return replace(
         solution,
         bound=bound,
-        status=Status.OPTIMAL if raised_to_optimal else solution.status,
         events=tuple(_at_least(event, least) for event in solution.events),
         bound_by=_provers(problem, solution, least, gap),
     )

@@ -59,8 +59,8 @@ class SearchResult:
     bound
         Proven lower bound on the value of every tree, ``-inf`` of a search that proves nothing.
     status
-        Why the search ended; :attr:`~mipforest.solvers.solution.Status.OPTIMAL` only where the bound proves the tree
-        within the gap.
+        Why the search ended. Whether the tree is optimal follows from its value and the bound, and is decided for all
+        searches in one place: :func:`mipforest.problem.proofs.judged`.
     nodes
         Steps of the search.
     events

@@ -46,6 +46,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart, forest_trees
 from mipforest.heuristics.thresholds import chosen_features, univariate_tree
+from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, TreeCharges, UnivariateProblem
 from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
@@ -702,14 +703,11 @@ class AlternatingSearch(TreeSearch):
             on_progress=report,
         )
         found = evolved.best.tree.complete(data, problem.topology)
-        best = min(
-            (formulation.polish(tree, instance) for tree in (found, *known)),
-            key=lambda tree: formulation.evaluate(tree, instance),
-        )
-        ended = events.end(formulation.evaluate(best, instance), -np.inf, evolved.n_trees)
+        incumbent = Incumbent(problem, *(formulation.polish(tree, instance) for tree in (found, *known)))
+        ended = events.end(incumbent.value, -np.inf, evolved.n_trees)
         stopped = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
         return SearchResult(
-            best,
+            incumbent.tree,
             -np.inf,
             Status.BEST_FOUND if evolved.ended else stopped,
             evolved.n_trees,

@@ -118,9 +118,9 @@ class SmoothFormulation(Formulation):
             f"{self.name} is a smooth model without rows: a solution of rows cannot be one of it"
         )
 
-    def violation(self, tree: Tree, instance: SmoothInstance) -> float:
+    def violations(self, tree: Tree, instance: SmoothInstance) -> dict[str, float]:
         """Return the largest violation of bounds and constraints by a tree."""
-        return instance.smooth.violation(self.point_of(tree, instance))
+        return {"its bounds and constraints": instance.smooth.violation(self.point_of(tree, instance))}
 
     def start(self, name: str, instance: SmoothInstance, *, seed: int = 0) -> Tree:
         """Return the tree of a random point, with the leaves that suit it best."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice, permutations
 from typing import Any
@@ -220,6 +220,10 @@ class Trial:
         return self.formulation.build(self.few, self.depths[0]).solve(
             "highs", time_limit=SOLVE_TIME_LIMIT, gap=1e-6
         )
+
+
+#: What the scores of trees are multiplied by, to see which trees keep their gaps: far from either side of a tolerance.
+SQUEEZED = (1.0, 0.1, 1e-3)
 
 
 def with_model(formulation: Formulation, instance: Instance) -> Problem:
@@ -484,6 +488,22 @@ def _encode_is_feasible(trial: Trial) -> None:
             _assert_feasible(trial, depth, name, tree)
 
 
+def _violations_are_those_of_rows(trial: Trial) -> None:
+    for depth in trial.depths:
+        problem = trial.problem(depth)
+        for name, tree in trial.trees(depth):
+            for share in SQUEEZED if problem.formulation.gap_parameter else (1.0,):
+                # Scores shrink, and with them the gaps between the sides; thresholds and sides stay.
+                other = tree if share == 1.0 else replace(tree, w=share * tree.w, b=share * tree.b)
+                if not (np.isfinite(trial.value(other, depth)) and trial.is_covered(other, depth)):
+                    continue
+                outside, row = problem.outside(other), problem.worst_violation(problem.encoded(other))
+                assert bool(outside) == bool(row), (
+                    f"depth {depth}, {name}, scores times {share:g}: violations says {outside or 'nothing'!r}, and the "
+                    f"rows {row or 'nothing'!r}"
+                )
+
+
 def _objective_is_evaluate(trial: Trial) -> None:
     for depth in trial.depths:
         for name, tree in trial.trees(depth):
@@ -738,6 +758,7 @@ CHECKS: Mapping[str, Callable[[Trial], None]] = {
     "proven value is a number": _proven_value_is_a_number,
     "encode is complete": _encode_is_complete,
     "encode is feasible": _encode_is_feasible,
+    "violations are those of the rows": _violations_are_those_of_rows,
     "objective is evaluate": _objective_is_evaluate,
     "decode keeps the tree": _decode_keeps_the_tree,
     "weights repeat samples": _weights_repeat_samples,

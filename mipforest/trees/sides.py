@@ -78,6 +78,26 @@ def _doubles(ranks: IntArray) -> FloatArray:
 #: Scores this close to a side count as on it; far above rounding errors, far below any epsilon in use.
 SIDE_TOLERANCE = 1e-9
 
+#: The least gap whose violations count as they are; of a smaller one they count relative to it.
+UNIT_GAP = 1e-3
+
+
+def missed_gap(missing: FloatArray, gap: float) -> float:
+    """Return the most that is missing of a gap between the sides of splits; 0 where nothing is.
+
+    Tolerances are absolute, so what is missing of a gap below :data:`UNIT_GAP` counts by its share: otherwise a
+    tolerance of 1e-6 would hold a gap of 1e-7 for nothing.
+
+    Parameters
+    ----------
+    missing
+        By how much each of some scores falls short of its side; not positive where it does not.
+    gap
+        The gap, above 0.
+    """
+    return max(0.0, float(missing.max(initial=0.0))) * max(1.0, UNIT_GAP / gap)
+
+
 #: A coefficient of at most this size is what a branch-and-bound solver leaves of 0, where coefficients are at most 1.
 RESIDUE = 1e-9
 

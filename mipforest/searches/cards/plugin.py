@@ -109,7 +109,7 @@ class CardEnumeration(TreeSearch):
         from mipforest.searches.cards.enumeration import CLOSE
 
         bound = value * (1 - CLOSE) if ended else min(least, value)
-        status = Status.OPTIMAL if ended else Status.INTERRUPTED if stopped else Status.TIME_LIMIT
+        status = Status.LIMIT if ended else Status.INTERRUPTED if stopped else Status.TIME_LIMIT
         reported = events.end(value, bound, best.done)
         return SearchResult(card, bound, status, best.done, reported, message=best.message(ended=ended))
 
@@ -375,7 +375,6 @@ class CutLoop(TreeSearch):
                 status = found.status
                 break
             if closed(loop.value, loop.bound, settings.gap):
-                status = Status.OPTIMAL
                 break
             if found.status is not Status.OPTIMAL or not proven:
                 status = found.status if found.status is not Status.OPTIMAL else Status.LIMIT

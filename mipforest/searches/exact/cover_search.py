@@ -654,21 +654,28 @@ class CoverSearch:
         assert self.splits is not None
         given = dict(enumerate(self.splits))
         nodes = [(-1, -1)] * (2**self.depth - 1)
-        here: dict[int, Rows] = {0: self.rows}
+        if given[0][0] < 0:
+            return nodes
+        # The rows of each node, and the node of the search that it stands for.
+        here: dict[int, tuple[Rows, int]] = {0: (self.rows, 0)}
         for node in range(2**self.depth - 1):
-            rows = here.pop(node, None)
-            if rows is None:
+            if node not in here:
                 continue
-            f, t = given.get(node, (-1, -1))
-            right = rows.rank[f] >= t
-            if f < 0 or right.all() or not right.any():
-                # One that parts none of these rows is worth no more than the best of all.
-                f, t = rows.best_split(self.cost, self.tolerance) if node else (-1, -1)
-                right = rows.rank[f] >= t
+            rows, source = here.pop(node)
+            # A split that parts none of these rows, as of others it would part none are left: what is below moves up.
+            while (split := given.get(source, (-1, -1)))[0] >= 0:
+                right = rows.rank[split[0]] >= split[1]
+                if right.any() and not right.all():
+                    break
+                source = 2 * source + (2 if right.all() else 1)
+            else:
+                split = rows.best_split(self.cost, self.tolerance)
+            f, t = split
             if f < 0:
                 continue
-            nodes[node] = (f, t)
-            here[2 * node + 1], here[2 * node + 2] = rows.take(~right), rows.take(right)
+            nodes[node], right = split, rows.rank[f] >= t
+            here[2 * node + 1] = rows.take(~right), 2 * source + 1
+            here[2 * node + 2] = rows.take(right), 2 * source + 2
         return nodes
 
 

@@ -6,11 +6,10 @@ from importlib.metadata import version
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from mipforest.heuristics.cart import cart
 from mipforest.heuristics.contree import contree_within
 from mipforest.heuristics.thresholds import tree_of_thresholds
+from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, UnivariateProblem
@@ -106,15 +105,15 @@ class ExactSearch(TreeSearch):
             dask = None
             warnings.append(ON_ONE_MACHINE)
             problem.budget.tell(ON_ONE_MACHINE)
-        known = [tree for tree in (start, instance.known) if tree is not None]
-        known = known[:1] if start is instance.known else known
-        known += [formulation.polish(tree, instance) for tree in known]
-        best = min(known, key=lambda tree: formulation.evaluate(tree, instance), default=None)
-        value = np.inf if best is None else formulation.evaluate(best, instance)
+        known = [start] if start is instance.known else [start, instance.known]
+        incumbent = Incumbent(problem, *known)
+        for tree in known:
+            if tree is not None:
+                incumbent.offer(formulation.polish(tree, instance))
         outcome = exact_search(
             charged,
             problem.topology.depth,
-            best=value,
+            best=incumbent.value,
             gap=settings.gap,
             # Without time, what is known is all that is asked for.
             most_nodes=0 if settings.time_limit == 0 else None,
@@ -128,8 +127,8 @@ class ExactSearch(TreeSearch):
             warnings.append(LOST.format(outcome.lost))
         if outcome.chosen is not None:
             splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, outcome.chosen)
-            best = formulation.polish(splits, instance)
-            value = formulation.evaluate(best, instance)
+            incumbent.offer(formulation.polish(splits, instance))
+        best, value = incumbent.tree, incumbent.value
         bound = min(outcome.bound, value)
         if settings.certificate is not None and proof is not None and best is not None:
             names = self.names_in_certificate(problem)
@@ -187,19 +186,16 @@ class ConTreeSearch(TreeSearch):
         assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
         limit = NO_LIMIT if settings.time_limit is None else settings.time_limit
         share = min(1.0, charged.split_cost / data.n)
-        found = [
-            known for known in (start, instance.known, cart(data, problem.topology)) if known is not None
-        ]
         tree, ended = contree_within(
             data, problem.topology, split_cost=share, time_limit=limit, budget=problem.budget
         )
-        if tree is not None:
-            found.append(tree)
-        found = [formulation.polish(known, instance) for known in found]
-        best = min(found, key=lambda tree: formulation.evaluate(tree, instance))
-        value = formulation.evaluate(best, instance)
+        incumbent = Incumbent(problem)
+        for known in (start, instance.known, cart(data, problem.topology), tree):
+            if known is not None:
+                incumbent.offer(formulation.polish(known, instance))
+        value = incumbent.value
         # Errors are counted exactly; sums with costs of splits are rounded.
         bound = max(0.0, value - (COST_ROUNDING if share else 0.0)) if ended else 0.0
         told = events.end(value, bound, 0)
         stopped = Status.INTERRUPTED if problem.budget.stopped else Status.TIME_LIMIT
-        return SearchResult(best, bound, Status.OPTIMAL if ended else stopped, 0, told)
+        return SearchResult(incumbent.tree, bound, Status.OPTIMAL if ended else stopped, 0, told)

@@ -58,7 +58,8 @@ class Outcome:
         (|B|,) threshold of each branch node, -1 where it does not split; ``None`` where nothing is better than the
         tree that was given.
     by_threshold
-        (q,) proven lower bound on the objective of every tree with this threshold at the root.
+        (q,) proven lower bound on the objective of every tree with this threshold at the root; where single charges are
+        larger than that, no more than twice the value of the best tree without a split.
     nodes
         Pairs of sides of a threshold for which the best split of each side was found.
     ended
@@ -232,8 +233,26 @@ def exact_search(
 def _rows(problem: UnivariateProblem) -> tuple[Rows, float]:
     """Return the distinct rows of a problem, and what every tree loses beside them."""
     if problem not in _ROWS:
-        _ROWS[problem] = distinct_rows(problem)
+        _ROWS[problem] = distinct_rows(_capped(problem))
     return _ROWS[problem]
+
+
+def _capped(problem: UnivariateProblem) -> UnivariateProblem:
+    """Return a problem in which no sample is charged more than twice what the best tree without a split pays in all.
+
+    A tree that pays such a charge is worse than that one, with the charge or with what is left of it; all others have
+    the same value. So nothing is lost but charges that can only be avoided, beside which sums would be rounded.
+    """
+    if problem.loss != "classes":
+        return problem
+    charged = problem.prediction_costs
+    most = 2.0 * float(charged.sum(axis=0).min())
+    if charged.max(initial=0.0) <= most:
+        return problem
+    if problem.costs is None and problem.table is None:
+        assert problem.weight is not None  # without weights a sample is one of the errors of some label
+        return replace(problem, weight=np.minimum(problem.weight, most))
+    return replace(problem, weight=None, costs=None, table=np.minimum(charged, most))
 
 
 def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[Rows, float]:

@@ -20,14 +20,15 @@ import numpy as np
 from mipforest.heuristics.node_problems import NodeProblems, weights_by_class
 from mipforest.heuristics.node_solver import rows_of, solve_node
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
+from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Progress, Status, closed
+from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Tree
 
 if TYPE_CHECKING:
-    from mipforest.searches.hyperplanes import HyperplaneProblem, Hyperplanes
+    from mipforest.searches.hyperplanes import HyperplaneProblem
 
 #: What it takes of these structures, in words.
 TAKEN = "convex nodes have the l1 or l2 norm and a charge at every node"
@@ -136,15 +137,15 @@ def search(
                 seed=settings.seed,
                 on_progress=report,
             )
-    best = _best_tree(problem, nodes, samples, known, outcome.tree)
-    value = formulation.evaluate(best, instance)
+    own = nodes.labelled(outcome.tree.w, outcome.tree.b, problem.data, problem.topology)
+    incumbent = Incumbent(problem, *known, own)
+    if nodes.budget is None and problem.data.n <= nodes.exact_up_to and not nodes.time.expired:
+        # Where samples are few, nodes are solved for the routing of the tree.
+        incumbent.offer(formulation.polish(own, instance))
+    best, value = incumbent.tree, incumbent.value
     bound = min(bound, value)
     stopped = Status.INTERRUPTED if outcome.interrupted or stop else Status.TIME_LIMIT
-    status = Status.BEST_FOUND if outcome.ended else stopped
-    if closed(value, bound, settings.gap, 1.0):
-        status = Status.OPTIMAL
-    elif outcome.lost:
-        status = Status.LIMIT
+    status = Status.LIMIT if outcome.lost else Status.BEST_FOUND if outcome.ended else stopped
     return SearchResult(
         best,
         bound,
@@ -204,27 +205,3 @@ def proven_bound(samples: HyperplaneProblem, both: float = 0.0) -> float:
     levels = [samples.C[2**k - 1 : 2 ** (k + 1) - 1] for k in range(1, samples.n_branches.bit_length())]
     below = 2.0 * both * at_zero * float(sum(C.min() for C in levels))
     return (root + below) * (1.0 - ROUNDING)
-
-
-def _best_tree(
-    problem: ProblemData,
-    nodes: NodeProblems,
-    samples: HyperplaneProblem,
-    known: list[Tree],
-    found: Hyperplanes,
-) -> Tree:
-    """Return the best feasible tree by the definition, its nodes solved for its routing where samples are few."""
-    from mipforest.searches.hyperplanes import Hyperplanes
-
-    formulation, instance = problem.formulation, problem.instance
-    own = nodes.labelled(found.w, found.b, problem.data, problem.topology)
-    trees = [*known, own]
-    if nodes.budget is None and problem.data.n <= nodes.exact_up_to and not nodes.time.expired:
-        trees.append(formulation.polish(own, instance))
-    values = []
-    for tree in trees:
-        feasible = samples.feasible(Hyperplanes(tree.w, tree.b))
-        if problem.has_rows:
-            feasible = not problem.worst_violation(problem.encoded(tree))
-        values.append(formulation.evaluate(tree, instance) if feasible else np.inf)
-    return trees[int(np.argmin(values))]

@@ -10,6 +10,7 @@ import numpy as np
 
 from mipforest.arrays import IntArray
 from mipforest.heuristics.thresholds import chosen_features, tree_of_splits, tree_of_thresholds
+from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, UnivariateProblem
@@ -158,19 +159,17 @@ class LagrangianSearch(TreeSearch):
             return SearchResult(
                 None, np.inf, Status.INFEASIBLE, found.evaluated, told, message=found.infeasible
             )
-        best, value = None, np.inf
+        incumbent = Incumbent(problem)
         if found.chosen is not None and found.labels is not None:
             splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, found.chosen)
-            best = replace(splits, leaf_value=found.labels)
-            value = formulation.evaluate(best, instance)
+            incumbent.offer(replace(splits, leaf_value=found.labels))
+        best, value = incumbent.tree, incumbent.value
         bound = max(0.0, min(found.bound / charged.unit, value))
         status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
-        if best is not None and closed(value, bound, settings.gap):
-            status = Status.OPTIMAL
-        elif not interrupted and monotonic() < deadline():
+        if not interrupted and monotonic() < deadline():
             status = Status.LIMIT
         message = f"{found.evaluated} exact trees under prices of {len(trees.use)} limits"
-        if status is Status.LIMIT:
+        if status is Status.LIMIT and not closed(value, bound, settings.gap):
             message += "; the relaxation leaves a gap"
             if value - bound <= HIDDEN * trees.spread / charged.unit:
                 message = (

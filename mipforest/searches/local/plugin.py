@@ -16,6 +16,7 @@ from mipforest.arrays import FloatArray
 from mipforest.errors import NotAllowed
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.heuristics.thresholds import tree_of_splits
+from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, TreeCharges
 from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch
@@ -127,10 +128,10 @@ class LocalSearch(TreeSearch):
             tree for tree in (start, instance.known, formulation.start("cart", instance)) if tree is not None
         ]
         known = [formulation.polish(tree, instance) for tree in known]
-        value = min(formulation.evaluate(tree, instance) for tree in known)
+        incumbent = Incumbent(problem, *known)
 
         def relay(objective: float, bound: float, visits: int) -> bool:
-            return events.tell(min(objective, value), bound, visits)
+            return events.tell(min(objective, incumbent.value), bound, visits)
 
         starts, kicks = options.get("starts", STARTS), options.get("kicks", KICKS)
         outcome = local_search(
@@ -148,15 +149,12 @@ class LocalSearch(TreeSearch):
             budget=problem.budget,
         )
         found = tree_of_splits(problem.data, problem.topology, outcome.tree.w, outcome.tree.b)
-        best = min(
-            (*known, formulation.polish(found, instance)),
-            key=lambda tree: formulation.evaluate(tree, instance),
-        )
+        incumbent.offer(formulation.polish(found, instance))
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         stopped = Status.LIMIT if outcome.lost else stopped
-        reported = events.end(formulation.evaluate(best, instance), -np.inf, outcome.visits)
+        reported = events.end(incumbent.value, -np.inf, outcome.visits)
         return SearchResult(
-            best,
+            incumbent.tree,
             -np.inf,
             Status.BEST_FOUND if outcome.ended else stopped,
             outcome.visits,

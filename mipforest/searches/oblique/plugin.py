@@ -12,6 +12,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.heuristics.thresholds import tree_of_splits
+from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves, Structure
 from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch, by_local_search
@@ -166,8 +167,6 @@ class ObliqueSearch(TreeSearch):
             _improve(descent, trees, lambda: tell(bound, exact.steps), None)
         bound = min(bound, trees.value)
         status = Status.LIMIT if ended else Status.INTERRUPTED if stopped else Status.TIME_LIMIT
-        if closed(trees.value, bound, settings.gap):
-            status = Status.OPTIMAL
         return SearchResult(
             trees.best,
             bound,
@@ -187,12 +186,10 @@ _MESSAGE = "the bound is that of all hyperplanes with the gap, less the toleranc
 
 
 class _Trees:
-    """The best tree that the formulation accepts."""
+    """The incumbent, and trees made from splits."""
 
     def __init__(self, problem: ProblemData, start: Tree | None) -> None:
-        self._problem = problem
-        self.best: Tree | None = None
-        self.value = np.inf
+        self._problem, self._incumbent = problem, Incumbent(problem)
         for label in (0, 1):
             self.keep(*_in_heap_order(label, problem))
         for tree in (problem.instance.known, start):
@@ -212,11 +209,19 @@ class _Trees:
         self.take(tree)
 
     def take(self, tree: Tree) -> None:
-        """Take a tree if it is better than the best one and a point of the model."""
-        problem = self._problem
-        value = problem.formulation.evaluate(tree, problem.instance)
-        if value < self.value and not (problem.has_rows and problem.worst_violation(problem.encoded(tree))):
-            self.best, self.value = tree, value
+        """Take a tree if it is better than the best one and a tree of the model."""
+        self._incumbent.offer(tree)
+
+    @property
+    def best(self) -> Tree | None:
+        """The best tree, ``None`` while there is none."""
+        tree: Tree | None = self._incumbent.tree
+        return tree
+
+    @property
+    def value(self) -> float:
+        """Its value, infinite while there is none."""
+        return self._incumbent.value
 
 
 def _in_heap_order(tree: Split | int | None, problem: ProblemData) -> tuple[FloatArray, FloatArray]:

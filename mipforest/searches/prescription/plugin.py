@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mipforest.heuristics.thresholds import tree_of_splits
+from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import HyperplaneCharges, Structure, TreeCharges
@@ -86,30 +87,27 @@ class PrescriptionSearch(TreeSearch):
         compile_by(lambda: enumerated(line, tiny, 2), problem.budget)
         events = SearchEvents(on_progress)
         known = [formulation.polish(tree, instance) for tree in (start, instance.known) if tree is not None]
-        best = min(known, key=lambda tree: formulation.evaluate(tree, instance), default=None)
-        value = np.inf if best is None else formulation.evaluate(best, instance)
+        incumbent = Incumbent(problem, *known)
         deadline = events.deadline(settings.time_limit)
         tried, interrupted = 0, False
 
         def going_on(loss: float, number: int) -> bool:
             nonlocal tried, interrupted
             tried = number
-            objective = min(value, loss / charges.unit + charges.offset)
+            objective = min(incumbent.value, loss / charges.unit + charges.offset)
             interrupted |= events.tell(objective, instance.least_objective, tried)
             return not interrupted and monotonic() < deadline
 
         enumeration = enumerated(problem.data.X, charges, problem.topology.depth, going_on)
         splits = tree_of_splits(problem.data, problem.topology, enumeration.w, enumeration.b)
-        found = formulation.polish(splits, instance)
-        if (found_value := formulation.evaluate(found, instance)) < value:
-            best, value = found, found_value
+        incumbent.offer(formulation.polish(splits, instance))
+        best, value = incumbent.tree, incumbent.value
         bound, message = instance.least_objective, ""
         status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
         if enumeration.ended:
-            least, status = enumeration.least / charges.unit + charges.offset, Status.OPTIMAL
+            least, status = enumeration.least / charges.unit + charges.offset, Status.LIMIT
             bound = min(value, least) - ROUNDING * abs(value)
             if not closed(value, bound, settings.gap):
-                status = Status.LIMIT
                 message = (
                     "all trees were tried; their lassos have several minima, or features that depend on each other, "
                     "and the bound holds for whichever the model takes"

@@ -14,6 +14,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import Unsupported
 from mipforest.heuristics.node_problems import NodeProblems, Split, weights_by_class
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
+from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure
 from mipforest.problem.tree_search import (
@@ -28,7 +29,6 @@ from mipforest.problem.tree_search import (
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status, closed
 from mipforest.trees import Topology, Tree
-from mipforest.trees.sides import SIDE_TOLERANCE
 
 if TYPE_CHECKING:
     from mipforest.searches.routing.plunge import Backend, ConvexNodes, PlungeResult
@@ -193,9 +193,7 @@ class Routing(TreeSearch):
             message = _BLOCKS
         inaccurate = outcome.ended and not outcome.proven
         status = Status.INTERRUPTED if stopped or told.stopped else Status.TIME_LIMIT
-        if outcome.proven or (not inaccurate and closed(trees.value, bound, settings.gap)):
-            status = Status.OPTIMAL
-        elif inaccurate or outcome.lost or ended:
+        if outcome.ended or outcome.lost or ended:
             status = Status.LIMIT
         last = events.end(trees.value, bound, nodes)
         warnings = (LOST.format(outcome.lost),) if outcome.lost else ()
@@ -247,8 +245,6 @@ class Routing(TreeSearch):
             bound, steps = blocks.bound, blocks.steps
         bound = _lowered(bound, trees.value)
         status = Status.INTERRUPTED if told.stopped else Status.LIMIT if ended else Status.TIME_LIMIT
-        if closed(trees.value, bound, settings.gap):
-            status = Status.OPTIMAL
         last = events.end(trees.value, bound, steps)
         warnings = () if settings.dask is None else (_HERE.format(MAX_GROUPS),)
         return SearchResult(trees.best, bound, status, steps, last, warnings, _BLOCKS)
@@ -332,7 +328,7 @@ def _lowered(bound: float, objective: float) -> float:
 
 
 class _Trees:
-    """The best tree of a search, and trees made from what the search finds."""
+    """The incumbent of a search, and trees made from what the search finds."""
 
     def __init__(self, problem: ProblemData, start: Tree | None) -> None:
         self._problem = problem
@@ -342,14 +338,28 @@ class _Trees:
         self._data = problem.data
         self._X, self._group = problem.instance.distinct
         constant = Split(np.zeros(problem.data.p), 1.0, np.nan)
-        self.best = self._tree(dict.fromkeys(problem.topology.branches, constant))
-        self.value = np.inf
-        for tree in (self.best, problem.instance.known, start):
+        self._incumbent = Incumbent(problem)
+        for tree in (
+            self._tree(dict.fromkeys(problem.topology.branches, constant)),
+            problem.instance.known,
+            start,
+        ):
             if tree is not None:
                 self.keep(tree)
                 # A search for features takes seconds, and has been; so do all sides of many samples.
                 if nodes.budget is None and problem.data.n <= nodes.exact_up_to:
                     self.keep(problem.formulation.polish(tree, problem.instance))
+
+    @property
+    def best(self) -> Tree:
+        """The best tree."""
+        tree: Tree = self._incumbent.tree
+        return tree
+
+    @property
+    def value(self) -> float:
+        """Its value."""
+        return self._incumbent.value
 
     def convex_nodes(self) -> ConvexNodes:
         """Return what the search needs.
@@ -444,24 +454,8 @@ class _Trees:
         return self._nodes.tree(splits, self._data, self._problem.topology)
 
     def keep(self, tree: Tree) -> float:
-        """Return the value of a tree, and remember it if it is the best one."""
-        tree = _near_samples(tree, self._data.X, self._nodes.loss.flat_from)
-        value = self._problem.formulation.evaluate(tree, self._problem.instance)
-        if value < self.value and self._feasible(tree):
-            self.best, self.value = tree, value
-        return value
-
-    def _feasible(self, tree: Tree) -> bool:
-        """Return whether a tree satisfies the rows; where none are declared, whether it keeps the gap."""
-        if self._problem.has_rows:
-            return not self._problem.worst_violation(self._problem.encoded(tree))
-        scores, at = tree.scores(self._X), np.zeros(len(self._X), np.int64)
-        for _ in range(self._problem.topology.depth - 1):
-            s = scores[np.arange(len(at)), at]
-            if ((s < 0.0) & (s > SIDE_TOLERANCE - self._nodes.epsilon)).any():
-                return False
-            at = 2 * at + 1 + (s >= 0.0)
-        return True
+        """Offer a tree to the incumbent, and return what it says: a value that may prune."""
+        return self._incumbent.offer(_near_samples(tree, self._data.X, self._nodes.loss.flat_from))
 
 
 def _chosen(node: Any) -> BoolArray | None:
