@@ -424,10 +424,10 @@ def snapped_to_tree(
         tidied = _with_values_of(problem, candidate, solution)
         if tidied is not None:
             return tidied
-    value = problem.formulation.evaluate(tree, problem.instance)
+    value = problem.evaluated(tree, solution.x)
     violation = problem.model.violations(solution.x).max
     feasible = violation <= FEASIBILITY_TOLERANCE
-    if problem.as_built.objective_replaced() or (
+    if problem.as_built.added_terms().turned or (
         feasible and same_value(value, solution.objective, problem.objective_unit)
     ):
         return solution
@@ -485,12 +485,12 @@ def check(
         )
     if tree is None:
         tree = problem.formulation.decode(solution.values, problem.instance)
-    evaluated = problem.formulation.evaluate(tree, problem.instance)
+    evaluated = problem.evaluated(tree, solution.x)
     violation = problem.violation(solution.x, tree)
     failed_checks, warned = broken_rows(problem, solution, violation, sees_rows=sees_rows)
     values = f"{evaluated:.9g}, the solver's is {solution.objective:.9g}"
     different = f"the tree's objective by the definition is {values}"
-    if problem.as_built.objective_replaced():
+    if problem.as_built.added_terms().turned:
         failed_checks.append(f"the model's objective was replaced: {different}")
     elif not same_value(evaluated, solution.objective, problem.objective_unit):
         failed_checks.append(different)
