@@ -491,7 +491,7 @@ def check(
     values = f"{evaluated:.9g}, the solver's is {solution.objective:.9g}"
     different = f"the tree's objective by the definition is {values}"
     if problem.as_built.added_terms().turned:
-        failed_checks.append(f"the model's objective was replaced: {different}")
+        failed_checks.append(f"the model's objective is maximised: {different}")
     elif not same_value(evaluated, solution.objective, problem.objective_unit):
         failed_checks.append(different)
     offset, scale, levels = (
