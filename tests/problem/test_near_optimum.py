@@ -236,7 +236,7 @@ def test_a_choice_that_no_sample_sees_is_none(seed, depth, solver):
     unit = built.structure.unit
     trees = built.solve(solver, keep_trees=len(expected) + 5).trees
     assert trees.complete
-    assert np.rint(trees.objectives * unit).astype(int).tolist() == expected
+    assert np.rint(trees.objectives * unit).astype(int).tolist() == expected  # exact: whole numbers
 
 
 def test_a_tree_that_a_constraint_leaves_is_listed_by_another_feature():
