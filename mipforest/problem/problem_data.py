@@ -215,8 +215,12 @@ class ProblemData:
                 return f"it breaks {name} by {amount:.3g}"
         if not np.isfinite(value):
             return f"its objective by the definition is {value:g}"
-        if self.has_rows and self.changed() and (row := self.worst_violation(self.encoded(tree))):
-            return f"it breaks {row}"
+        if self.has_rows and self.changed():
+            values = self.encoded(tree)
+            # A tree tells no values of variables that a user has added by hand: who takes them completes the point.
+            told = values.keys() >= self.model.variables.keys()
+            if told and (row := self.worst_violation(values)):
+                return f"it breaks {row}"
         return ""
 
     def known_value(self) -> float:
