@@ -222,7 +222,7 @@ class ConstantLeafTree(RegressionTree):
 
     def encode(self, tree: Tree, instance: OrtInstance) -> dict[str, FloatArray]:
         leaves, splits = instance.leaves, instance.routing.encode(tree)
-        beta0 = leaves.scaled(tree.leaf_value)
+        beta0 = leaves.constants(tree)
         f = leaves_of(tree, instance.data.X) @ beta0
         return {**splits, "beta0": beta0, "f": f, **leaves.loss.encode(f - leaves.y)}
 
@@ -343,7 +343,7 @@ class Ort(ConstantLeafTree):
         if self.variant == "paper":
             return super().encode(tree, instance)
         leaves, routing = instance.leaves, instance.routing
-        v = leaves.scaled(tree.leaf_value)
+        v = leaves.constants(tree)
         f = leaves_of(tree, routing.rows) * v
         if self.loss == "squared":
             return {**routing.encode(tree), "beta0": v, "f": f}
@@ -463,14 +463,32 @@ class ConstantLeaves:
         """Scale target values."""
         return np.asarray((values - self.least) / self.spread, dtype=np.float64)
 
-    def unscaled(self, values: FloatArray) -> FloatArray:
+    def unscaled(self, values: FloatArray | float) -> FloatArray:
         """Return scaled values in the target's units."""
-        return self.least + self.spread * values
+        return np.asarray(self.least + self.spread * values)
 
     def relative_loss(self, tree: Tree) -> float:
         """Return the loss of a tree on the training samples over :attr:`baseline`, by the definition."""
-        errors = (tree.predict(self.data.X) - self.data.y) / self.spread
+        if tree.leaf_w is None:
+            errors = self.constants(tree)[tree.apply(self.data.X) - tree.topology.n_branches] - self.y
+        else:
+            errors = (tree.predict(self.data.X) - self.data.y) / self.spread
         return self.loss.total(errors, self.data.weights) / self.baseline
+
+    def constants(self, tree: Tree) -> FloatArray:
+        """Return the (|L|,) scaled constants of a tree's leaves.
+
+        In the target's units a constant is rounded: of a target of 1.7e9 with a range of 1, to 7 digits of the range.
+        One that is the best constant of its samples up to this rounding stands for that.
+        """
+        found = self.scaled(tree.leaf_value)
+        leaf = tree.apply(self.data.X) - tree.topology.n_branches
+        for t in np.unique(leaf):
+            here = leaf == t
+            best = self.loss.best_constant(self.y[here], self.data.weights[here])
+            if float(self.unscaled(best)) == tree.leaf_value[t]:  # exact: rounded alike
+                found[t] = best
+        return found
 
     def with_values(self, tree: Tree, beta: FloatArray, beta0: FloatArray) -> Tree:
         """Return a tree with leaves given in scaled units; constants need no ``beta`` (|L|, p)."""

@@ -186,7 +186,7 @@ class MatrixForm:
         return [name for block in self.rows for name in block.names()]
 
     def objective(self, x: FloatArray) -> float:
-        """Return the objective value at a point.
+        """Return the objective value at a point; 0 where it is no more than what rounding leaves of its terms.
 
         Parameters
         ----------
@@ -196,7 +196,16 @@ class MatrixForm:
         value = self.offset + float(self.c @ x)
         if self.Q is not None:
             value += 0.5 * float(x @ (self.Q @ x))
-        return value
+        return 0.0 if abs(value) <= self.objective_rounding(x) else value
+
+    def objective_rounding(self, x: FloatArray) -> float:
+        """Return the most that rounding may change of the objective at a point (n,): its terms may cancel."""
+        size, count = np.abs(x), 1 + np.count_nonzero(self.c)
+        terms = abs(self.offset) + float(np.abs(self.c) @ size)
+        if self.Q is not None:
+            terms += 0.5 * float(size @ (abs(self.Q) @ size))
+            count += self.Q.nnz
+        return float(np.finfo(np.float64).eps) * count * terms
 
     def to_point(self, values: Values) -> FloatArray:
         """Lay values by block out as one (n,) point; entries not given are NaN.

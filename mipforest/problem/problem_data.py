@@ -15,7 +15,6 @@ from mipforest.data import Dataset
 from mipforest.errors import MipforestError, Unsupported
 from mipforest.files import write_model
 from mipforest.model import Model
-from mipforest.model.check import ROUNDING
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Instance, Operations
@@ -173,11 +172,8 @@ class ProblemData:
         own = form.objective(x)
         if self.as_built.added_terms().turned:
             return own
-        value, size = self.evaluated(tree, x), np.abs(x)
-        terms = abs(form.offset) + float(np.abs(form.c) @ size)
-        if form.Q is not None:
-            terms += 0.5 * float(size @ (abs(form.Q) @ size))
-        return value if abs(value - own) <= ROUNDING * terms else own
+        value = self.evaluated(tree, x)
+        return value if abs(value - own) <= form.objective_rounding(x) else own
 
     def evaluated(self, tree: Predictor, x: FloatArray) -> float:
         """Return the objective of a tree (scaled features): by the definition, with added terms at its point."""

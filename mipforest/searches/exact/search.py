@@ -247,7 +247,7 @@ def _capped(problem: UnivariateProblem) -> UnivariateProblem:
         return problem
     charged = problem.prediction_costs
     most = 2.0 * float(charged.sum(axis=0).min())
-    if charged.max(initial=0.0) <= most:
+    if not 0.0 < most < charged.max(initial=0.0):
         return problem
     if problem.costs is None and problem.table is None:
         assert problem.weight is not None  # without weights a sample is one of the errors of some label

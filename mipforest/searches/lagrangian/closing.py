@@ -85,8 +85,12 @@ class Closing:
         self.table, self.size = table, np.bincount(group, minlength=g).astype(float)
         self.left = thresholds.left.T.tocsr()
         self.n_rows = n_rows
-        #: What sums of costs may be wrong by; and (r,) limits, beyond which no sum is by its own rounding.
-        self.rounding = ROUNDING * (trees.spread + float(prices @ np.abs(trees.use).max(axis=2).sum(axis=1)))
+        #: What sums of costs may be wrong by, and sums of priced costs: prices may be far larger than costs.
+        self.rounding = ROUNDING * trees.spread
+        self.priced_rounding = self.rounding + ROUNDING * float(
+            prices @ np.abs(trees.use).max(axis=2).sum(axis=1)
+        )
+        #: (r,) limits, beyond which no sum is by its own rounding.
         self.most = trees.most + np.finfo(np.float64).eps * thresholds.X.size
 
         #: (g, K) priced costs of each group, forbidden labels above all else; and (q,) sums of their ranges.
@@ -102,7 +106,7 @@ class Closing:
         trees, thresholds = self.trees, self.trees.charges.thresholds
         goes_left = thresholds.X[:, thresholds.feature[root]] < thresholds.value[root]
         sides = self._least_of_one_split(goes_left) + self._least_of_one_split(~goes_left)
-        return sides + trees.alpha - float(self.prices @ trees.most) - self.rounding
+        return sides + trees.alpha - float(self.prices @ trees.most) - self.priced_rounding
 
     def _least_of_one_split(self, here: BoolArray) -> float:
         """Return the least priced cost of a tree of at most one split for the groups (g,) that are here."""
@@ -125,7 +129,7 @@ class Closing:
         of = self.trees.charges.thresholds.of(int(self.trees.charges.thresholds.feature[root]))
         if self.ranges is None:
             return slice(root, root + 1), np.full(1, least)
-        return of, least - np.abs(self.ranges[of] - self.ranges[root]) - self.rounding
+        return of, least - np.abs(self.ranges[of] - self.ranges[root]) - self.priced_rounding
 
     def subtrees(self, here: BoolArray) -> Subtrees:
         """Return all trees of at most one split for the groups (g,) that are here, forbidden labels left out."""
@@ -182,19 +186,19 @@ class Closing:
         goes_left = thresholds.X[:, thresholds.feature[root]] < thresholds.value[root]
         one, other = self.subtrees(goes_left), self.subtrees(~goes_left)
         if not (len(one.cost) and len(other.cost)):
-            return cutoff - self.rounding, np.inf, nothing, nothing
+            return cutoff, np.inf, nothing, nothing
         fixed = trees.alpha - float(self.prices @ trees.most)
         least = float(one.priced.min() + other.priced.min() + fixed)
-        if least >= cutoff:
-            return cutoff - self.rounding, np.inf, nothing, nothing
-        room = cutoff - fixed + self.rounding
+        if least - self.priced_rounding >= cutoff:
+            return cutoff, np.inf, nothing, nothing
+        room = cutoff - fixed + self.priced_rounding
         one, other = (
             one.among(one.priced <= room - other.priced.min()),
             other.among(other.priced <= room - one.priced.min()),
         )
         found = self._paired(one, other, room)
         if found is None:
-            return least - self.rounding, np.inf, nothing, nothing
+            return least - self.priced_rounding, np.inf, nothing, nothing
         cost, i, j = found
         cost += trees.alpha
         if not cost < cutoff:

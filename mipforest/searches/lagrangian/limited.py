@@ -105,6 +105,14 @@ class LimitedTrees:
         allowed = np.where(self.forbidden, -np.inf, self.cost).max(axis=1)
         return float(allowed[np.isfinite(allowed)].sum()) + self.alpha * (2**self.depth - 1) or 1.0
 
+    def capped(self, upper: float) -> Self:
+        """Return the same with costs of at most twice that of a known tree, above 0, for any label of a sample.
+
+        A tree that pays more is worse than the known one; all others cost the same. Costs that can only be avoided
+        would otherwise round the sums of the others.
+        """
+        return replace(self, cost=np.minimum(self.cost, 2.0 * upper)) if 0.0 < upper < np.inf else self
+
     def relaxation(self, prices: FloatArray, costs: float = 1.0) -> tuple[UnivariateProblem | None, float]:
         """Return the problem of one exact tree, and what its value is to be added to, in units of the loss.
 

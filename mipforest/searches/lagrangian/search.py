@@ -294,7 +294,7 @@ class LagrangianSearch:
             return
         if len(thresholds) * thresholds.X.size <= MAX_COMPLETE:
             self._relaxed(found.prices, complete=True)
-        closing = Closing(trees, found.prices)
+        closing = Closing(trees.capped(found.cost), found.prices)
         tried = np.zeros(len(thresholds), dtype=bool)
         while not tried.all():
             root = int(np.where(tried, np.inf, found.bounds).argmin())

@@ -104,6 +104,7 @@ class ObliqueSearch(TreeSearch):
         trees = _Trees(problem, start)
         unit = structure.unit if isinstance(structure, HyperplaneCharges) else 1.0
         offset = structure.offset if isinstance(structure, HyperplaneCharges) else 0.0
+        own = own.capped((trees.value - offset) * unit)
         stopped = events.tell(trees.value, -np.inf, 0)
 
         def tell_value(event: Event) -> bool:
@@ -156,6 +157,7 @@ class ObliqueSearch(TreeSearch):
             descent = Descent(own, (trees.value - offset) * unit, settings.seed)
             visits = (VISITS if few else LONG_VISITS) * own.n_groups
             _improve(descent, trees, lambda: monotonic() >= end or tell(least, 0), visits)
+        own = own.capped((trees.value - offset) * unit)
         threads = settings.threads or (1 if own.n_groups <= FEW_GROUPS else os.cpu_count() or 1)
         exact = search.ObliqueSearch(
             own, (trees.value - offset) * unit, adopt=adopt, tell=tell, threads=threads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import comb
@@ -162,6 +162,16 @@ class ObliqueProblem:
     def negligible(self) -> float:
         """Weight of the samples of a leaf, of squared loss, from which down it is a rounding error of their sums."""
         return NEGLIGIBLE * self.scale
+
+    def capped(self, upper: float) -> ObliqueProblem:
+        """Return the problem whose groups pay at most twice the value of a known tree for any label.
+
+        A tree that pays such a charge is worse than the known one, with the charge or with what is left of it; all
+        others have the same value. Charges that can only be avoided would otherwise round the sums of the others.
+        """
+        if self.squared or not 0.0 < 2.0 * upper < self.charges.max(initial=0.0):
+            return self
+        return replace(self, charges=np.minimum(self.charges, 2.0 * upper))
 
     def of_leaf(self, groups: IntArray) -> tuple[float, int]:
         """Return what some groups (m,) pay in one leaf, and the cheapest label; 0 where leaves predict a mean."""

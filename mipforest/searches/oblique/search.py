@@ -248,8 +248,9 @@ class ObliqueSearch:
                 self._stopped = True
         if found.proven:
             self._offer(found.tree)
-        ended = found.bound >= self.upper - 2 * self._rounding
-        self._open = self.upper if ended else max(self._open, found.bound)
+        # Trees that are better by less than this are given up on the way.
+        least = self.upper - 2 * self._rounding
+        self._open = least if found.bound >= least else max(self._open, found.bound)
         return True
 
     def _look(self, bound: float | None = None) -> None:

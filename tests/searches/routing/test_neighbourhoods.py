@@ -6,6 +6,7 @@ from margin_data import random_data, random_tree
 from tolerance import less
 
 from formulations.margot import Margot
+from mipforest.problem.incumbent import Incumbent
 from mipforest.searches.routing.plugin import _Trees
 from mipforest.searches.routing.plunge import COMPLETE
 from mipforest.searches.routing.search import Neighbourhoods, near
@@ -34,8 +35,8 @@ def poor():
     """A problem with a poor tree, the value of that, and a backend."""
     problem = Margot(C=(0.1, 100.0)).build(random_data(5, n=40, p=3), 2)
     trees = _Trees(problem, None)
-    trees.best = random_tree(np.random.default_rng(0), problem.data, 2, epsilon=1e-3)
-    trees.value = problem.formulation.evaluate(trees.best, problem.instance)
+    known = random_tree(np.random.default_rng(0), problem.data, 2, epsilon=1e-3)
+    trees._incumbent = Incumbent(problem, known)
     return problem, trees, SvmBackend(trees.convex_nodes())
 
 
