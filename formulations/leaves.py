@@ -20,6 +20,7 @@ from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import CostMatrix, ParameterError, parameter
+from mipforest.problem.part import free_name
 from mipforest.problem.structure import LabelSums
 from mipforest.trees import Topology, Tree
 
@@ -313,7 +314,7 @@ class ClassTreeExpressions(RoutingExpressions):
         on_left, on_right = topology.leaf_reach_left.toarray() > 0, topology.leaf_reach_right.toarray() > 0
         left, right, t = np.nonzero(on_left[:, None, :] & on_right[None, :, :])
         c, uses = self.m["c"], self.features()[:, j]
-        name = f"monotone_{self.data.features.labels[j]}"
+        name = free_name(self.m, f"monotone_{self.data.features.labels[j]}")
         self.m.add(name, c[higher][left] + c[lower][right] <= 2 - uses[t])
 
     def encode(self, tree: Tree) -> dict[str, FloatArray]:

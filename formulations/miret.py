@@ -424,12 +424,12 @@ class MiretExpressions(TreeExpressions):
     def features(self) -> Expression:
         return self.m["s"]
 
-    def require_feature(self, j: int) -> None:
+    def require_feature(self, j: int | IntArray) -> None:
         """Add rows and binaries: some split gives feature j a weight that is not negligible.
 
         ``s`` alone may be 1 at a weight of 0.
         """
-        require_weight(self, self.m["a"][:, j], 1.0, j)
+        require_weight(self, self.m["a"], 1.0, j)
 
     def leaves(self) -> Expression:
         return self.m["z"][self.group]

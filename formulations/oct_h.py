@@ -37,6 +37,7 @@ from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import START_SHARE
 from mipforest.problem.parameters import parameter
+from mipforest.problem.part import free_name
 from mipforest.problem.structure import HyperplaneCharges
 from mipforest.problem.tree_search import get_search
 from mipforest.time_budget import TimeBudget
@@ -211,7 +212,8 @@ class HyperplaneExpressions(ClassTreeExpressions):
         A split with a negative weight can be turned round, its subtrees changing places.
         """
         super().keep_monotone(j, increasing=increasing)
-        self.m.add(f"monotone_{self.data.features.labels[j]}_weight", self.m["a"][:, j] >= 0)
+        name = free_name(self.m, f"monotone_{self.data.features.labels[j]}_weight")
+        self.m.add(name, self.m["a"][:, j] >= 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,9 +50,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.cards import ScoreCard, calibration_of_totals, risk_table
 from mipforest.data import DataError, Dataset
+from mipforest.data.columns import name_of
 from mipforest.data.encoding import Scaling
 from mipforest.heuristics.score_cards import MAX_TRIED, CardProblem, exchange_rules
 from mipforest.model import Model, Values
@@ -62,6 +63,7 @@ from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import ParameterError, parameter
+from mipforest.problem.part import free_name
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Predictor, Topology
 
@@ -481,23 +483,30 @@ class CardExpressions(TreeExpressions):
             self.m.add(name, u[thin] == 0)
         return True
 
-    def require_feature(self, j: int) -> None:
-        """Add rows: the card has a rule of feature j, whose points are not 0."""
-        own = np.flatnonzero(self.cards.feature == j)
-        name = f"{self.data.features.labels[j]}"
-        if not len(own):
+    def require_feature(self, j: int | IntArray) -> None:
+        """Add rows: the card has a rule of feature j, or of one of several, whose points are not 0."""
+        features = [int(k) for k in np.atleast_1d(j) if (self.cards.feature == k).any()]
+        if not features:
             raise NotExpressed(
-                f"no rule reads the feature {name!r}: it is constant, or parts off too few samples"
+                f"no rule reads the feature {name_of(self.data, np.atleast_1d(j))!r}: it is constant, or parts off too "
+                "few samples"
             )
-        points, positive = self._rules("s")[own].sum(), self.m.binary(f"positive_{j}")
-        self.m.add(f"require_{j}_rule", self._rules("u")[own].sum() == 1)
-        self.m.add(f"require_{j}_above", points >= positive + self.cards.least * (1 - positive))
-        self.m.add(f"require_{j}_below", points <= self.cards.most * positive - (1 - positive))
+        required: list[Any] = [1.0]
+        if len(features) > 1:
+            required = [self.m.binary(f"required_{k}") for k in features]
+            self.m.add(f"require_{features[0]}", sum(required[1:], required[0]) >= 1)
+        for k, needed in zip(features, required, strict=True):
+            own = np.flatnonzero(self.cards.feature == k)
+            points, positive = self._rules("s")[own].sum(), self.m.binary(f"positive_{k}")
+            self.m.add(f"require_{k}_rule", self._rules("u")[own].sum() >= needed)
+            free = 1 - needed
+            self.m.add(f"require_{k}_above", points >= positive + self.cards.least * (1 - positive) - free)
+            self.m.add(f"require_{k}_below", points <= self.cards.most * positive - (1 - positive) + free)
 
     def keep_monotone(self, j: int, *, increasing: bool) -> None:
         """Add a row: the risk never falls (never rises) in feature j."""
         points = self.feature_points()[j]
-        self.m.add(f"monotone_{j}", points >= 0 if increasing else points <= 0)
+        self.m.add(free_name(self.m, f"monotone_{j}"), points >= 0 if increasing else points <= 0)
 
     def encode(self, card: ScoreCard) -> dict[str, FloatArray]:
         if self.variant != "tight":
@@ -507,7 +516,11 @@ class CardExpressions(TreeExpressions):
             s[k] += points
         by_feature = self._by_feature() @ s
         added = {"points_size": np.abs(s), "feature_used": (by_feature != 0).astype(float)}
-        added |= {f"positive_{j}": np.array(float(by_feature[j] > 0)) for j in range(self.data.p)}
+        for j, points in enumerate(by_feature.tolist()):
+            added |= {
+                f"positive_{j}": np.array(float(points > 0)),
+                f"required_{j}": np.array(float(points != 0)),
+            }
         return {name: value for name, value in added.items() if name in self.m.variables}
 
     def _by_feature(self) -> FloatArray:

@@ -6,6 +6,10 @@ function serves every model that says, for example, which class a sample is pred
 :class:`~mipforest.problem.expressions.NotExpressed`.
 
 Constraints on samples hold for the **training samples**; on new ones they hold as far as these are alike.
+
+The name of a **column** of the table stands for all of its features: of its levels, of sets of them, and of both places
+for its missing values. The name of a feature stands for it alone, but where features are counted or monotone: there it
+stands for those that differ from it in missing values alone, too.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.data.columns import counted_as_one, directions, features_named, features_of_columns
 from mipforest.errors import DataError, did_you_mean
 from mipforest.model import LinearExpr, VarArray
 from mipforest.problem.expressions import NotExpressed, TreeExpressions
@@ -35,7 +40,7 @@ def forbid_features(
     problem
         A built problem.
     features
-        Names of features, or of columns of the table, which stand for all of their features.
+        Names of columns of the table, or of features.
     nodes
         Branch nodes (root 0) that may not use them; the whole tree when left out.
 
@@ -49,7 +54,7 @@ def forbid_features(
     uses = _expressions(problem).features()
     in_leaves = _expressions(problem).leaf_features() if nodes is None else None
     where = np.arange(problem.topology.n_branches) if nodes is None else np.asarray(nodes)
-    for j in _columns(problem, features, whole=True):
+    for j in np.unique(np.concatenate(_named(problem, features))):
         name = problem.free_name(f"forbid_{problem.data.features.labels[j]}")
         problem.model.add(name, uses[where, j] == 0)
         if in_leaves is not None:
@@ -57,9 +62,12 @@ def forbid_features(
 
 
 def require_features(problem: Problem | Part, features: str | Sequence[str]) -> None:
-    """Have every one of these features used by some split; parameters and errors as for :func:`forbid_features`."""
-    for j in _columns(problem, features):
-        _expressions(problem).require_feature(int(j))
+    """Have every one of these columns or features used by some split; parameters as for :func:`forbid_features`.
+
+    Of a column, one of its features is enough.
+    """
+    for own in _named(problem, features):
+        _expressions(problem).require_feature(own if len(own) > 1 else int(own[0]))
 
 
 def features_used(problem: Problem | Part) -> VarArray:
@@ -87,51 +95,87 @@ def features_used(problem: Problem | Part) -> VarArray:
     return m["feature_used"]
 
 
+def columns_used(problem: Problem | Part) -> VarArray:
+    """Return the binaries that say whether a column of the table is used anywhere in the tree, by any of its features.
+
+    One for each column, in the order of the table; as :func:`features_used`, which it returns where every column is one
+    feature, and else as block ``column_used``.
+
+    Raises
+    ------
+    NotExpressed
+        If the model does not say which features its splits use.
+    """
+    columns = features_of_columns(problem.data)
+    if len(columns) == problem.data.p:
+        return features_used(problem)
+    if "column_used" not in problem.model.variables:
+        names = [column.name for column in problem.data.encoding.columns]
+        _some_used(problem, "column_used", columns, names)
+    return problem.model["column_used"]
+
+
+def _some_used(
+    problem: Problem | Part, name: str, groups: Sequence[IntArray], over: Sequence[str] | int
+) -> VarArray:
+    """Add binaries that say whether some feature of each group is used."""
+    m, used = problem.model, features_used(problem)
+    some = m.binary(name, over)
+    group, feature = np.repeat(np.arange(len(groups)), list(map(len, groups))), np.concatenate(groups)
+    m.add(f"{name}_somewhere", some[group] >= used[feature])
+    member = np.zeros((len(groups), problem.data.p))
+    member[group, feature] = 1.0
+    m.add(f"{name}_nowhere", some <= member @ used)
+    return some
+
+
 def feature_budget(
     problem: Problem | Part, budget: float, cost: Mapping[str, float] | Sequence[float] | float = 1.0
 ) -> None:
-    """Limit the total cost of the features that the tree uses, linear leaves included, each paid once.
+    """Limit the total cost of the columns that the tree uses, linear leaves included, each paid once.
 
     Parameters
     ----------
     problem
         A built problem.
     budget
-        Most that the features may cost together.
+        Most that the columns may cost together.
     cost
-        Cost of each feature: one number for all, (p,) numbers, or a mapping by name (0 for those left out).
+        Cost of each column of the table: one number for all, a number for each, or a mapping by name (0 for those left
+        out). A mapping may name single features of a column, such as its levels: each that is used is paid.
 
     Raises
     ------
     DataError
-        If a feature is unknown, a cost is negative, or there are not p of them.
+        If a name is unknown or paid twice, a cost is negative, or there is not one for each column.
     NotExpressed
         If the model does not say which features its splits use.
     """
-    costs = _costs(problem, cost)
-    problem.model.add(problem.free_name("feature_budget"), costs @ features_used(problem) <= budget)
+    names, costs = _costs(problem, cost)
+    total = costs @ _counted(problem, "feature_budget", names)
+    problem.model.add(problem.free_name("feature_budget"), total <= budget)
 
 
 def at_most_of(problem: Problem | Part, features: str | Sequence[str], most: int) -> None:
-    """Use at most some number of these features, in the whole tree (linear leaves included) or score card.
+    """Use at most some number of these columns or features, in the whole tree (linear leaves included) or score card.
 
     Parameters
     ----------
     problem
         A built problem.
     features
-        Names of the features of the group.
+        Names of the columns or features of the group; each counts once.
     most
         Largest number of them.
 
     Raises
     ------
     DataError
-        If a feature is unknown.
+        If a name is unknown.
     NotExpressed
         If the model does not say which features it uses.
     """
-    used = features_used(problem)[_columns(problem, features)]
+    used = _counted(problem, "at_most_of", [features] if isinstance(features, str) else features)
     problem.model.add(problem.free_name("at_most_of"), used.sum() <= most)
 
 
@@ -154,37 +198,56 @@ def max_total(problem: Problem | Part, most: int) -> None:
 
 
 def once_per_path(problem: Problem | Part, features: str | Sequence[str] | None = None) -> None:
-    """Use a feature at most once on the way from the root to any leaf.
+    """Use a column at most once on the way from the root to any leaf.
 
     Parameters
     ----------
     problem
         A built problem.
     features
-        Names of the features this holds for; all when left out.
+        Names of the columns or features this holds for; all columns when left out.
     """
     uses, tree = _expressions(problem).features(), problem.topology
-    columns = np.arange(problem.data.p) if features is None else _columns(problem, features)
-    problem.model.add(problem.free_name("once_per_path"), tree.reach @ uses[:, columns] <= 1)
+    if features is None:
+        groups = features_of_columns(problem.data)
+    else:
+        groups = list(
+            _groups_counted(problem, [features] if isinstance(features, str) else features).values()
+        )
+    member = np.zeros((problem.data.p, len(groups)))
+    for k, own in enumerate(groups):
+        member[own, k] = 1.0
+    problem.model.add(problem.free_name("once_per_path"), tree.reach @ uses @ member <= 1)
 
 
 def monotone(problem: Problem | Part, feature: str, *, increasing: bool = True) -> None:
-    """Let a larger value of a feature never turn a prediction from the second class to the first.
+    """Let a larger value of a column never turn a prediction from the second class to the first.
 
     With ``increasing=False``: never from the first to the second. Of a score card it is the sign of a rule: the risk
     never falls in the feature, or never rises. The classes are in the order of
     ``problem.data.classes``. The rows are sufficient, and not necessary: they may exclude a tree that is
     monotone for another reason.
 
+    Parameters
+    ----------
+    problem
+        A built problem.
+    feature
+        A column of numbers, or of two levels (the second is the larger value). The feature of a level, or of a set of
+        levels: a value that has it is larger than one that has not, whichever features splits read. Missing values are
+        neither larger nor smaller.
+    increasing
+        Whether predictions rise.
+
     Raises
     ------
     DataError
-        If the feature is unknown.
+        If the name is unknown, or that of a column of several levels, which have no order.
     NotExpressed
         If the model cannot express it.
     """
-    (j,) = _columns(problem, feature)
-    _expressions(problem).keep_monotone(int(j), increasing=increasing)
+    for j, rises in directions(problem.data, feature):
+        _expressions(problem).keep_monotone(j, increasing=increasing == rises)
 
 
 def fix_split(problem: Problem | Part, feature: str, threshold: float, *, node: int = 0) -> None:
@@ -195,7 +258,8 @@ def fix_split(problem: Problem | Part, feature: str, threshold: float, *, node: 
     problem
         A built problem.
     feature
-        Name of a feature.
+        Name of a column of numbers, or of a feature. Where splits decide where missing values go, the column's name
+        leaves that free.
     threshold
         In original units. A univariate model routes the training samples like this; the threshold of its
         tree lies anywhere between the same two training values.
@@ -205,14 +269,23 @@ def fix_split(problem: Problem | Part, feature: str, threshold: float, *, node: 
     Raises
     ------
     DataError
-        If the feature is unknown.
+        If the feature is unknown, or a column of levels that is several features.
     NotExpressed
         If the model cannot express it, or the threshold leaves all training samples on one side.
     """
-    (j,) = _columns(problem, feature)
+    (own,) = _named(problem, feature)
     encoding = problem.data.encoding
-    scaled = (threshold - encoding.offset[j]) / encoding.scale[j]
-    _expressions(problem).fix_split(node, int(j), float(scaled))
+    base = {column.name: column.base for column in encoding.columns if column.levels is None}
+    if len(own) > 1 and feature not in base:
+        raise DataError(
+            f"the column {feature} has levels, and a split parts them into two sets; name one of its features, such as "
+            f"{problem.data.features.labels[own[0]]!r}, with the threshold 0.5"
+        )
+    scaled = (threshold - base.get(feature, 0) - encoding.offset[own]) / encoding.scale[own]
+    if len(own) == 1:
+        _expressions(problem).fix_split(node, int(own[0]), float(scaled[0]))
+    else:
+        _expressions(problem).fix_split(node, own, scaled)
 
 
 # ---------------------------------------------------------------------- samples
@@ -274,7 +347,7 @@ def demographic_parity(
     *,
     positive: str | None = None,
 ) -> None:
-    """Keep the shares of positive predictions of any two groups within a tolerance of each other.
+    """Keep the shares of positive predictions of any two groups, by weight, within a tolerance of each other.
 
     Parameters
     ----------
@@ -305,7 +378,7 @@ def equal_opportunity(
     *,
     positive: str | None = None,
 ) -> None:
-    """Keep the true positive rates of any two groups within a tolerance of each other.
+    """Keep the true positive rates of any two groups, by weight, within a tolerance of each other.
 
     As :func:`demographic_parity`, among the samples of the positive class; a model that prescribes treatments has no
     true class, and raises :class:`NotExpressed`.
@@ -496,16 +569,17 @@ def forbid_label(problem: Problem | Part, label: str, samples: Sequence[int] | B
 def _equal_shares(
     problem: Problem | Part, name: str, group: Any, among: BoolArray, tolerance: float, k: int
 ) -> None:
-    """Bound the shares predicted class k, by group among some samples, from above and below by two variables."""
+    """Bound the differences of the shares predicted class k, by group among some samples and by weight."""
     number, n_groups = _groups(problem, group)
-    sizes = np.bincount(number[among], minlength=n_groups)
+    weights = problem.data.weights
+    sizes = np.bincount(number[among], weights[among], minlength=n_groups)
     if (sizes == 0).any():
         raise DataError(
             f"{name}: a group has no sample of class {problem.data.classes[k]}; leave it out of 'group'"
         )
     average = np.zeros((n_groups, problem.data.n))
     rows = np.flatnonzero(among)
-    average[number[rows], rows] = 1.0 / sizes[number[rows]]
+    average[number[rows], rows] = weights[rows] / sizes[number[rows]]
     shares: LinearExpr = average @ _expressions(problem).predicted(k)
     first, second = np.triu_indices(n_groups, 1)
     free = problem.free_name(name)
@@ -520,39 +594,58 @@ def _expressions(problem: Problem | Part) -> TreeExpressions:
     return problem.formulation.expressions(problem.model, problem.instance)
 
 
-def _columns(problem: Problem | Part, features: str | Sequence[str], *, whole: bool = False) -> IntArray:
-    """Return the numbers of features by name; with ``whole`` a column of the table stands for all of its features."""
-    names = [features] if isinstance(features, str) else list(features)
-    known = list(problem.data.features.labels)
-    if whole:
-        of = {column.name: column.features for column in problem.data.encoding.columns}
-        names = [
-            feature for name in names for feature in ((name,) if name in known else of.get(name, (name,)))
-        ]
+def _named(problem: Problem | Part, features: str | Sequence[str]) -> list[IntArray]:
+    """Return the features that each name stands for."""
+    names = [features] if isinstance(features, str) else features
+    return [features_named(problem.data, name) for name in names]
+
+
+def _groups_counted(problem: Problem | Part, names: Sequence[str]) -> dict[str, IntArray]:
+    """Return the features of names that are counted, by the first name of each that is not within another."""
+    groups = dict[str, IntArray]()
     for name in names:
-        if name not in known:
-            raise DataError(
-                f"{problem.data.name} has no feature {name!r}{did_you_mean(name, known)}; "
-                f"it has {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}"
-            )
-    return np.array([known.index(name) for name in names], dtype=np.int64)
+        own = counted_as_one(problem.data, name)
+        if not any(np.isin(own, other).all() for other in groups.values()):
+            groups = {key: other for key, other in groups.items() if not np.isin(other, own).all()}
+            groups[name] = own
+    return groups
 
 
-def _costs(problem: Problem | Part, cost: Mapping[str, float] | Sequence[float] | float) -> FloatArray:
-    p = problem.data.p
+def _counted(problem: Problem | Part, name: str, names: Sequence[str]) -> VarArray:
+    """Return the binaries that say of each name that is counted whether it is used."""
+    groups = list(_groups_counted(problem, names).values())
+    if all(len(own) == 1 for own in groups):
+        return features_used(problem)[np.concatenate([np.zeros(0, np.int64), *groups])]
+    of_columns = [own.tolist() for own in features_of_columns(problem.data)]
+    if all(own.tolist() in of_columns for own in groups):
+        return columns_used(problem)[np.array([of_columns.index(own.tolist()) for own in groups])]
+    return _some_used(problem, problem.free_name(f"{name}_uses"), groups, len(groups))
+
+
+def _costs(
+    problem: Problem | Part, cost: Mapping[str, float] | Sequence[float] | float
+) -> tuple[list[str], FloatArray]:
+    """Return what is paid, and its costs."""
     if isinstance(cost, Mapping):
-        costs = np.zeros(p)
-        costs[_columns(problem, list(cost))] = list(cost.values())
-    else:
-        given = np.asarray(cost, dtype=np.float64)
-        if given.shape not in ((), (p,)):
+        names, costs = list(cost), np.array(list(cost.values()), dtype=np.float64)
+        paid = _groups_counted(problem, names)
+        if len(paid) < len(names):
+            twice = next(name for name in names if name not in paid)
             raise DataError(
-                f"cost has shape {given.shape}; give one number, {p} numbers, or a mapping by name"
+                f"{twice!r} is paid twice: {', '.join(names)} name its column more than once; name each column once"
             )
-        costs = np.broadcast_to(given, (p,)).copy()
+    else:
+        names = [column.name for column in problem.data.encoding.columns]
+        given = np.asarray(cost, dtype=np.float64)
+        if given.shape not in ((), (len(names),)):
+            raise DataError(
+                f"cost has shape {given.shape}; give one number, {len(names)} numbers, one for each column, or a "
+                "mapping by name"
+            )
+        costs = np.broadcast_to(given, (len(names),)).copy()
     if not (costs >= 0).all():
         raise DataError(f"a feature costs {costs.min():g}; costs are 0 or more")
-    return costs
+    return names, costs
 
 
 def _class(problem: Problem | Part, positive: str | None) -> int:

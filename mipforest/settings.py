@@ -66,8 +66,9 @@ class SolveSettings:
         ``threads`` are those of each of its tasks then. ``None`` for this process. Only tree searches that say so take
         it.
     keep_trees, within
-        Most trees to list besides the best one, at least 1, and the relative distance from the optimum within which,
-        at least 0: the best so many, all within the distance, or the best so many of these. Both ``None`` for none.
+        Most trees to list, the best one among them, at least 1, and the relative distance from the optimum within
+        which, at least 0: the best so many, all within the distance, or the best so many of these. Both ``None`` for
+        none.
         Of problems, not of models: see :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>`.
     start
         Where to start, as the function that takes the settings describes it; solver plug-ins get the point

@@ -11,6 +11,7 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.bridges import Bridge, bridges
 from mipforest.errors import NotAllowed, Unsupported
+from mipforest.model import LinearExpr
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.model.model import Model
@@ -28,6 +29,7 @@ from mipforest.solvers.convexity import QUADRATIC_SOLVER
 from mipforest.solvers.isolation import isolated
 from mipforest.solvers.outer_approximation import solve_by_tangents
 from mipforest.solvers.solution import Event, PooledSolution, Progress, Solution, Status
+from mipforest.time_budget import TimeBudget
 
 #: By part of a model that can be rewritten: the features of the solver that this leaves unused.
 _FEATURES_REWRITTEN: Mapping[str, frozenset[Feature]] = {
@@ -167,12 +169,15 @@ def _feasible(x: FloatArray | None, form: MatrixForm) -> TypeGuard[FloatArray]:
 def solution_pool(
     model: Model,
     k: int,
-    solver: str | Solver = "gurobi",
+    solver: str | Solver = "highs",
     *,
     settings: SolveSettings | None = None,
     **keywords: Unpack[SolveKeywords],
 ) -> list[PooledSolution]:
     """Find the k best solutions of a model with integers that differ in these.
+
+    One solve for each: a row cuts off the integers of a solution from a copy of the model, and the next one is the best
+    of the others. Continuous variables are optimised again for the integers of each solution.
 
     Parameters
     ----------
@@ -181,22 +186,23 @@ def solution_pool(
     k
         Largest number of solutions, at least 1.
     solver
-        Name of a solver that has a pool of solutions (``gurobi``), or such a solver.
+        Name of a solver that takes integers, or such a solver.
     time_limit, gap, threads, seed, solver_options, bridges, log, isolate, dask
-        As for :func:`solve`. After the time limit the solutions found by then are returned.
+        As for :func:`solve`, of each solve; the time limit is that of all. When it is over, the solutions found by then
+        are returned.
     settings
         These at once, as one object.
 
     Returns
     -------
     list
-        Best first, feasible up to the tolerance; empty where none is found. Within the gap of one another, better ones
-        may be missing.
+        Best first, feasible up to the tolerance; fewer than k only if there are no others, or no time is left. Any
+        solution that is not among them is no better than the last one by more than the gap.
 
     Raises
     ------
     Unsupported
-        If the solver has no pool, or the model no integers.
+        If the solver cannot take the model, or the model has no integers.
     NotAllowed
         If k is no such number.
     """
@@ -209,10 +215,60 @@ def solution_pool(
         raise Unsupported(
             "a model without integers has no pool of solutions: its optimum, or a face of optima"
         )
-    points = [with_exact_integers(form, x) for x in plugin.solution_pool(form, settings, k)]
-    points = [x for x in points if violations(form, x).max <= FEASIBILITY_TOLERANCE]
-    pool = [PooledSolution(form.objective(x), x, form.to_values(x)) for x in points]
+    budget, rest, pool = TimeBudget(settings.time_limit), model.copy(), list[PooledSolution]()
+    while len(pool) < k and not budget.expired:
+        solution = solve(rest, plugin, settings=replace(settings, time_limit=budget.at_most()))
+        if solution.x is None:
+            break
+        best = with_exact_integers(form, solution.x[: form.n_columns]) + 0.0  # no -0
+        if not form.integer.all():
+            best = _optimised_again(model, best, plugin, replace(settings, time_limit=budget.at_most()))
+        if violations(form, best).max <= FEASIBILITY_TOLERANCE:
+            pool.append(PooledSolution(form.objective(best), best, form.to_values(best)))
+        if solution.status is not Status.OPTIMAL:
+            break
+        _cut_off(rest, form.to_values(best))
     return sorted(pool, key=lambda one: one.objective, reverse=form.maximize)
+
+
+def _optimised_again(model: Model, x: FloatArray, solver: Solver, settings: SolveSettings) -> FloatArray:
+    """Return a point of the same integers whose continuous variables are optimal, or the point if none is better."""
+    form, rest = model.matrix(), model.copy()
+    for name, values in form.to_values(x).items():
+        whole = rest[name].integer
+        rest[name][whole].fix(values[whole])
+    found = solve(rest, solver, settings=replace(settings, gap=0.0)).x
+    if found is None:
+        return x
+    again = with_exact_integers(form, found)
+    better = (
+        form.objective(again) > form.objective(x)
+        if form.maximize
+        else form.objective(again) < form.objective(x)
+    )
+    return again if better and violations(form, again).max <= FEASIBILITY_TOLERANCE else x
+
+
+def _cut_off(rest: Model, values: Values) -> None:
+    """Add rows to a model: some integer differs from its value.
+
+    One at a bound by its distance from it, one between its bounds by a binary for either side.
+    """
+    differing = list[LinearExpr]()
+    number = sum(name.startswith("differs_") for name in rest.constraints)
+    for name, given in values.items():
+        whole = rest[name].integer
+        x, value = rest[name][whole], given[whole]
+        low, high = value <= np.ceil(x.lower), value >= np.floor(x.upper)
+        differing += [(x[low] - value[low]).sum(), (value[high] - x[high]).sum()]
+        x, value = x[~(low | high)], value[~(low | high)]
+        if value.size:
+            free = f"differs_{number}_{name}"
+            more, less = rest.binary(f"{free}_more", value.size), rest.binary(f"{free}_less", value.size)
+            rest.add_indicator(f"{free}_more", more, 1, x >= value + 1)
+            rest.add_indicator(f"{free}_less", less, 1, x <= value - 1)
+            differing += [more.sum() + less.sum()]
+    rest.add(f"differs_{number}", sum(differing[1:], differing[0]) >= 1)
 
 
 def solve_form(

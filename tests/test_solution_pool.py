@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tolerance import same
 
-from mipforest import Model
+from mipforest import Model, solve
 from mipforest.errors import NotAllowed, Unsupported
 
 
@@ -31,10 +31,66 @@ def test_the_best_solutions(maximize):
     assert len(m.solution_pool(100)) == len(values)
 
 
+def mixed(seed, *, quadratic):
+    """Binaries, an integer with values between its bounds, continuous variables, an indicator."""
+    rng = np.random.default_rng(seed)
+    m = Model()
+    b, i = m.binary("b", 2), m.integer("i", lower=-1, upper=2)
+    x = m.continuous("x", 2, lower=-1, upper=2)
+    c = rng.integers(-3, 4, (4, 5)).astype(float)
+    m.add("row", c[:3, :2] @ b + c[:3, 2] * i + c[:3, 3:] @ x <= 2.5)
+    m.add_indicator("if", b[0], 0, x[0] + 2 * x[1] <= 0.5)
+    objective = c[3, :2] @ b + c[3, 2] * i + c[3, 3:] @ x
+    m.minimize(objective + (x[0] - 0.3) ** 2 + x[1] ** 2 if quadratic else objective)
+    return m
+
+
+def enumerated(m):
+    """Return the least objective for each choice of the integers that has a feasible point."""
+    found = {}
+    for b0, b1, i in product((0, 1), (0, 1), (-1, 0, 1, 2)):
+        fixed = m.copy()
+        fixed["b"].fix([b0, b1])
+        fixed["i"].fix(i)
+        solution = solve(fixed, gap=0.0)
+        if solution.found:
+            found[b0, b1, i] = solution.objective
+    return found
+
+
+@pytest.mark.parametrize("quadratic", [False, True])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_each_choice_of_integers_comes_once_with_its_best_continuous_part(seed, quadratic):
+    m = mixed(seed, quadratic=quadratic)
+    expected = enumerated(m)
+    for k in (3, 20):
+        pool = m.solution_pool(k, gap=1e-9)
+        keys = [(*one["b"].tolist(), float(one["i"])) for one in pool]
+        assert len(set(keys)) == len(pool) == min(k, len(expected))
+        assert [one.objective for one in pool] == pytest.approx([expected[key] for key in keys], abs=1e-6)
+        assert sorted(expected.values())[: len(pool)] == pytest.approx(
+            [one.objective for one in pool], abs=1e-6
+        )
+
+
+def test_the_continuous_part_is_optimal_whatever_the_gap():
+    m = mixed(0, quadratic=False)
+    expected = enumerated(m)
+    pool = m.solution_pool(3, gap=0.9)
+    found = {(*one["b"].tolist(), float(one["i"])): one.objective for one in pool}
+    assert len(found) == 3
+    assert list(found.values()) == pytest.approx([expected[key] for key in found], abs=1e-6)
+
+
+def test_gurobi_finds_the_same():
+    pytest.importorskip("gurobipy")
+    m = mixed(1, quadratic=False)
+    both = [[one.objective for one in m.solution_pool(5, solver, gap=1e-9)] for solver in ("gurobi", "highs")]
+    assert both[0] == pytest.approx(both[1], abs=1e-6)
+
+
 def test_what_has_no_pool_is_refused():
     m = knapsack(maximize=True)
-    with pytest.raises(Unsupported, match="solver highs keeps its best solution only"):
-        m.solution_pool(3, "highs")
     with pytest.raises(NotAllowed, match="k is 0"):
         m.solution_pool(0)
     m["x"].relax()

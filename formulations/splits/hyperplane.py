@@ -28,7 +28,7 @@ from formulations.splits.univariate import (
     leaves_of,
     sides,
 )
-from mipforest.arrays import FloatArray
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.problem.expressions import Expression, TreeExpressions, require_weight
@@ -161,9 +161,9 @@ class HyperplaneRouting(Routing):
     def features(self, m: Model) -> Expression:
         return m["s"]
 
-    def require_feature(self, of: TreeExpressions, j: int) -> None:
+    def require_feature(self, of: TreeExpressions, j: int | IntArray) -> None:
         """Add rows and binaries: some split gives feature j a weight that is not negligible.
 
         ``s`` alone may be 1 at a weight of 0.
         """
-        require_weight(of, of.m["a"][:, j], 1.0, j)
+        require_weight(of, of.m["a"], 1.0, j)

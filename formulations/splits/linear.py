@@ -52,8 +52,9 @@ from formulations.margins import (
     proven_limits,
     weight_limits,
 )
-from mipforest.arrays import BoolArray, FloatArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
+from mipforest.data.columns import features_named
 from mipforest.heuristics.cart import random_trees
 from mipforest.heuristics.node_problems import NodeProblems, Split, bias_if_empty, passed
 from mipforest.model import LinearExpr, Model, Values, VarArray
@@ -68,6 +69,7 @@ from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import PerNode, RelativeNumber, is_relative, parameter
+from mipforest.problem.part import free_name
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import clear_residue, keep_sides, missed_gap
@@ -430,17 +432,16 @@ class LinearTreeExpressions(TreeExpressions):
         elif name == "second_class":
             self._second_class()
         elif (feature := self._required(name)) is not None:
-            self.require_feature(self.data.features.labels.index(feature))
+            self.require_feature(features_named(self.data, feature))
         else:
             return False
         return True
 
     def _required(self, name: str) -> str | None:
-        """Return the feature of the first of the two blocks that require one."""
+        """Return the feature, or the column, of the first of the two blocks that require one."""
         feature = name.removeprefix("require_").removesuffix("_above")
-        return (
-            feature if name == f"require_{feature}_above" and feature in self.data.features.labels else None
-        )
+        known = {*self.data.features.labels, *(column.name for column in self.data.encoding.columns)}
+        return feature if name == f"require_{feature}_above" and feature in known else None
 
     def features(self) -> Expression:
         """Return the switches of the features, or new binaries without which a weight is 0."""
@@ -454,14 +455,14 @@ class LinearTreeExpressions(TreeExpressions):
             self.m.add("uses_below", w >= lower * uses, over=over)
         return self.m["uses"]
 
-    def require_feature(self, j: int) -> None:
-        """Add rows and binaries: some split gives feature j a weight that is not negligible.
+    def require_feature(self, j: int | IntArray) -> None:
+        """Add rows and binaries: some split gives feature j, or one of several, a weight that is not negligible.
 
         A binary that allows a weight may be 1 at a weight of 0.
         """
-        w = self.m["w"][:, j]
+        w = self.m["w"][:, np.atleast_1d(j)]
         limit = float(np.maximum(self._finite(w.upper), -self._finite(w.lower)).max())
-        require_weight(self, w, limit, j)
+        require_weight(self, self.m["w"], limit, j)
 
     def leaves(self) -> Expression:
         """Return the expression; it rests on products of the assignment and the side, 0 or 1 where these are."""
@@ -484,29 +485,31 @@ class LinearTreeExpressions(TreeExpressions):
     def keep_monotone(self, j: int, *, increasing: bool) -> None:
         """Add rows: the weight of feature j has one sign at the last branch nodes and is 0 above them."""
         w, last = self.m["w"], np.asarray(self.topology.last_branches)
-        name = f"monotone_{self.data.features.labels[j]}"
+        name = free_name(self.m, f"monotone_{self.data.features.labels[j]}")
         sign = 1.0 if increasing else -1.0
         self.m.add(f"{name}_last", sign * w[last, j] >= 0)
         if self.topology.upper_branches:
             self.m.add(f"{name}_above", w[np.asarray(self.topology.upper_branches), j] == 0)
 
-    def fix_split(self, t: int, j: int, threshold: float) -> None:
+    def fix_split(self, t: int, j: int | IntArray, threshold: float | FloatArray) -> None:
         """Add rows: node t uses feature j alone, with a positive weight, and its score is 0 at the threshold."""
-        below = self.data.X[self.data.X[:, j] < threshold, j]
+        # Several features of one column are of splits with one feature only.
+        (feature,), (at,) = np.atleast_1d(j).tolist(), np.atleast_1d(threshold).tolist()
+        below = self.data.X[self.data.X[:, feature] < at, feature]
         if not 0 < len(below) < self.data.n:
-            raise one_sided(self.data, j, threshold)
+            raise one_sided(self.data, feature, at)
         w, name = self.m["w"], f"split_n{t}"
-        least = self.epsilon / (threshold - float(below.max()))
-        if float(w.upper[t, j]) < least:
+        least = self.epsilon / (at - float(below.max()))
+        if float(w.upper[t, feature]) < least:
             raise NotExpressed(
-                f"a split at {threshold:g} (scaled) needs a weight of {least:.4g} to keep the next sample "
-                f"{self.epsilon:g} away, and {self.formulation} bounds it by {float(w.upper[t, j]):.4g}; take a "
+                f"a split at {at:g} (scaled) needs a weight of {least:.4g} to keep the next sample "
+                f"{self.epsilon:g} away, and {self.formulation} bounds it by {float(w.upper[t, feature]):.4g}; take a "
                 "threshold farther from the samples, or a smaller epsilon"
             )
-        others = np.delete(np.arange(self.data.p), j)
+        others = np.delete(np.arange(self.data.p), feature)
         self.m.add(f"{name}_alone", w[t, others] == 0)
-        self.m.add(f"{name}_weight", w[t, j] >= least)
-        self.m.add(f"{name}_at", self.m["b"][t] + threshold * w[t, j] == 0)
+        self.m.add(f"{name}_weight", w[t, feature] >= least)
+        self.m.add(f"{name}_at", self.m["b"][t] + at * w[t, feature] == 0)
 
     def fixed_splits(self) -> dict[int, tuple[int, float]]:
         """Return the splits that :meth:`fix_split` has fixed, read from its rows."""

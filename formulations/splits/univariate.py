@@ -80,6 +80,7 @@ from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import DataError, Dataset
+from mipforest.data.columns import name_of
 from mipforest.heuristics.thresholds import Thresholds, chosen_features, tree_of_thresholds, univariate_tree
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions, one_sided
@@ -172,16 +173,29 @@ class Routing(ABC):
         """Return the (g, |L|) assignment of samples, or groups of equal ones, to leaves."""
         return m["z"]
 
-    def require_feature(self, of: TreeExpressions, j: int) -> None:
-        """Add rows: some node splits on feature j."""
-        of.m.add(f"require_{self.data.features.labels[j]}", self.features(of.m)[:, j].sum() >= 1)
+    def require_feature(self, of: TreeExpressions, j: int | IntArray) -> None:
+        """Add rows: some node splits on feature j, or on one of several."""
+        used = self.features(of.m)[:, np.atleast_1d(j)]
+        of.m.add(f"require_{name_of(self.data, np.atleast_1d(j))}", used.sum() >= 1)
 
-    def fix_split(self, m: Model, t: int, j: int, threshold: float) -> None:
-        """Add rows: node t sends samples whose feature j is below the threshold left, others right."""
+    def fix_split(self, m: Model, t: int, j: int | IntArray, threshold: float | FloatArray) -> None:
+        """Add rows: node t sends samples whose feature j is below the threshold left, others right.
+
+        Of several features, each with its threshold, it splits on one.
+        """
         raise NotExpressed(
-            f"these splits keep a margin, and node {t} none of its own at {threshold:g} (scaled) of "
-            f"{self.data.features.labels[j]}; fix the assignment of the samples with problem.model['z'] instead"
+            f"these splits keep a margin, and node {t} none of its own at {np.atleast_1d(threshold)[0]:g} (scaled) of "
+            f"{name_of(self.data, np.atleast_1d(j))}; fix the assignment of the samples with problem.model['z'] instead"
         )
+
+    def _parting(self, j: int | IntArray, threshold: float | FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return those of some splits that part the samples; an error where none does."""
+        features, at = np.atleast_1d(j), np.atleast_1d(threshold)
+        x = self.data.X[:, features]
+        parts = (x < at).any(axis=0) & (x >= at).any(axis=0)
+        if not parts.any():
+            raise one_sided(self.data, int(features[0]), float(at[0]))
+        return features[parts], at[parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,10 +207,10 @@ class RoutingExpressions(TreeExpressions):
     def features(self) -> Expression:
         return self.routing.features(self.m)
 
-    def require_feature(self, j: int) -> None:
+    def require_feature(self, j: int | IntArray) -> None:
         self.routing.require_feature(self, j)
 
-    def fix_split(self, t: int, j: int, threshold: float) -> None:
+    def fix_split(self, t: int, j: int | IntArray, threshold: float | FloatArray) -> None:
         self.routing.fix_split(self.m, t, j, threshold)
 
     def feature_blocks(self) -> tuple[str, ...]:
@@ -276,16 +290,16 @@ class UnivariateRouting(Routing):
     def features(self, m: Model) -> Expression:
         return m["a"]
 
-    def fix_split(self, m: Model, t: int, j: int, threshold: float) -> None:
-        x = self.data.X[:, j]
-        below, above = x[x < threshold], x[x >= threshold]
-        if not (len(below) and len(above)):
-            raise one_sided(self.data, j, threshold)
-        name, b = f"split_n{t}", m["b"][t]
-        m.add(f"{name}_feature", m["a"][t, j] == 1)
+    def fix_split(self, m: Model, t: int, j: int | IntArray, threshold: float | FloatArray) -> None:
+        features, at = self._parting(j, threshold)
+        x = self.data.X[:, features]
+        below = np.where(x < at, x, -np.inf).max(axis=0)
+        above = np.where(x >= at, x, np.inf).min(axis=0)
+        name, b, chosen = f"split_n{t}", m["b"][t], m["a"][t, features]
+        m.add(f"{name}_feature", chosen.sum() == 1)
         # Rows (2.13) keep the threshold eps_j above the left side.
-        m.add(f"{name}_above_left", b >= below.max() + self.gaps[j])
-        m.add(f"{name}_below_right", b <= above.min())
+        m.add(f"{name}_above_left", b >= (below + self.gaps[features]) @ chosen)
+        m.add(f"{name}_below_right", b <= above @ chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,12 +393,15 @@ class ThresholdRouting(Routing):
         used: LinearExpr = m["u"] @ picks
         return used
 
-    def fix_split(self, m: Model, t: int, j: int, threshold: float) -> None:
-        x = self.data.X[:, j]
-        if not x.min() < threshold <= x.max():
-            raise one_sided(self.data, j, threshold)
-        on = self.thresholds.encode(np.array([j]), np.array([threshold]))[0]
-        m.add(f"split_n{t}", m["u"][t] == on)
+    def fix_split(self, m: Model, t: int, j: int | IntArray, threshold: float | FloatArray) -> None:
+        features, at = self._parting(j, threshold)
+        on, u = self.thresholds.encode(features, at), m["u"][t]
+        if len(features) == 1:
+            m.add(f"split_n{t}", u == on[0])
+            return
+        chosen = u[self.thresholds.first[features]]  # 1 where the node splits on the feature
+        m.add(f"split_n{t}", u == on.T @ chosen)
+        m.add(f"split_n{t}_feature", chosen.sum() == 1)
 
 
 @dataclass(frozen=True, eq=False)

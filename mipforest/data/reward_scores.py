@@ -11,7 +11,8 @@ treatment k and :math:`\hat e_k(x)` of the probability of that treatment, its re
 
 where the sign of outcomes is turned if lower ones are better (Athey and Wager, *Policy Learning with Observational
 Data*, Econometrica 2021, section 3; Zhou, Athey and Wager, *Offline Multi-Action Policy Learning*, Operations Research
-2023). Both estimates are *cross-fitted*: those of a sample come from models that were fitted to the other folds.
+2023). Both estimates are *cross-fitted*: those of a sample come from models that were fitted to the other folds, with
+the weights of the samples.
 """
 
 from __future__ import annotations
@@ -59,10 +60,11 @@ def reward_scores(
     better
         Which outcomes are better: ``"lower"``, as for prescriptive trees, or ``"higher"``.
     regressor
-        A regressor of scikit-learn's kind for the outcomes under each treatment; a random forest unless given.
+        A regressor of scikit-learn's kind for the outcomes under each treatment; a random forest unless given. Where
+        samples have weights, its ``fit`` takes ``sample_weight``.
     propensity
-        A classifier with ``predict_proba`` for the probabilities of treatments, or (K,) numbers, the probabilities of a
-        randomised experiment; a random forest unless given.
+        A classifier with ``predict_proba`` for the probabilities of treatments, likewise, or (K,) numbers, the
+        probabilities of a randomised experiment; a random forest unless given.
     folds
         Number of parts for cross-fitting, at least 2.
     seed
@@ -76,7 +78,8 @@ def reward_scores(
     Raises
     ------
     DataError
-        If there are no treatments, some treatment has fewer samples than there are folds, or an argument is unknown.
+        If there are no treatments, some treatment has fewer samples than there are folds, an argument is unknown, or
+        samples have weights that a model does not take.
     """
     if data.treatments is None:
         raise DataError(
@@ -103,9 +106,9 @@ def reward_scores(
     parts = _parts(had, folds, seed)
     rewards = np.zeros((data.n, K))
     if scores != "ipw":
-        rewards = _outcomes(data.X_raw, y, had, K, parts, _forest(regressor, seed, regression=True))
+        rewards = _outcomes(data, y, had, K, parts, _forest(regressor, seed, regression=True))
     if scores != "direct":
-        shares, clipped = _propensities(data.X_raw, had, K, parts, propensity, seed)
+        shares, clipped = _propensities(data, had, K, parts, propensity, seed)
         rows = np.arange(data.n)
         rewards[rows, had] += (y - rewards[rows, had]) / shares[rows, had]
         if clipped:
@@ -139,8 +142,24 @@ def _forest(given: Any, seed: int, *, regression: bool) -> Any:
     return kind(TREES, min_samples_leaf=LEAF, random_state=seed)
 
 
+def _fitted(model: Any, data: Dataset, rows: IntArray, y: FloatArray | IntArray) -> Any:
+    """Return a copy of a model, fitted to some samples with their weights."""
+    from sklearn.base import clone
+    from sklearn.utils.validation import has_fit_parameter
+
+    if not data.weighted:
+        return clone(model).fit(data.X_raw[rows], y[rows])
+    if not has_fit_parameter(model, "sample_weight"):
+        raise DataError(
+            f"the samples of {data.name} have weights ({data.weights.min():g} to {data.weights.max():g}), and fit of "
+            f"{type(model).__name__} takes no sample_weight: its estimates would not be theirs",
+            hint="give a model that takes sample_weight, or leave it out for a random forest",
+        )
+    return clone(model).fit(data.X_raw[rows], y[rows], sample_weight=data.weights[rows])
+
+
 def _outcomes(
-    X: FloatArray,
+    data: Dataset,
     y: FloatArray,
     had: IntArray,
     K: int,
@@ -148,22 +167,18 @@ def _outcomes(
     regressor: Any,
 ) -> FloatArray:
     """Return the (n, K) outcomes that are expected under each treatment, by models of the other parts."""
-    from sklearn.base import clone
-
     found = np.empty((len(y), K))
     for fit, held in parts:
         for k in range(K):
             own = fit[had[fit] == k]
-            found[held, k] = clone(regressor).fit(X[own], y[own]).predict(X[held])
+            found[held, k] = _fitted(regressor, data, own, y).predict(data.X_raw[held])
     return found
 
 
 def _propensities(
-    X: FloatArray, had: IntArray, K: int, parts: list[tuple[IntArray, IntArray]], given: Any, seed: int
+    data: Dataset, had: IntArray, K: int, parts: list[tuple[IntArray, IntArray]], given: Any, seed: int
 ) -> tuple[FloatArray, int]:
     """Return the (n, K) probabilities of the treatments, and how many of those that samples had were too small."""
-    from sklearn.base import clone
-
     if given is not None and not hasattr(given, "fit"):
         stated = np.asarray(given, dtype=np.float64)
         if stated.shape != (K,) or not (stated > 0).all() or abs(float(stated.sum()) - 1.0) > SUM_OF_SHARES:
@@ -171,10 +186,8 @@ def _propensities(
                 f"propensity is {given!r}; give {K} probabilities above 0 whose sum is 1, or a classifier"
             )
         return np.broadcast_to(stated, (len(had), K)), 0
-    found = np.empty((len(had), K))
+    found, model = np.empty((len(had), K)), _forest(given, seed, regression=False)
     for fit, held in parts:
-        found[held] = (
-            clone(_forest(given, seed, regression=False)).fit(X[fit], had[fit]).predict_proba(X[held])
-        )
+        found[held] = _fitted(model, data, fit, had).predict_proba(data.X_raw[held])
     low = found[np.arange(len(had)), had] < LEAST_PROPENSITY
     return np.maximum(found, LEAST_PROPENSITY), int(low.sum())

@@ -590,7 +590,7 @@ class Model:
         return explain_infeasibility(self, solver, time_limit=time_limit)
 
     def solution_pool(
-        self, k: int, solver: str | Solver = "gurobi", **keywords: Unpack[SolveKeywords]
+        self, k: int, solver: str | Solver = "highs", **keywords: Unpack[SolveKeywords]
     ) -> list[PooledSolution]:
         """Find the k best solutions that differ in integers: :func:`mipforest.solving.solution_pool`."""
         from mipforest.solving import solution_pool

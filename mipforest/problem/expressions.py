@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mipforest.arrays import FloatArray
+import numpy as np
+
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
+from mipforest.data.columns import name_of
 from mipforest.errors import MipforestError
 from mipforest.model import LinearExpr, Model, VarArray
 from mipforest.trees import Topology
@@ -88,9 +91,11 @@ class TreeExpressions:
         """Return the expression of the sum of the sizes of all points of a score card."""
         raise self._missing("which points its rules give")
 
-    def require_feature(self, j: int) -> None:
-        """Add rows: some branch node uses feature j."""
-        self.m.add(f"require_{self.data.features.labels[j]}", self.features()[:, j].sum() >= 1)
+    def require_feature(self, j: int | IntArray) -> None:
+        """Add rows: some branch node uses feature j, or some one of several features of a column."""
+        self.m.add(
+            f"require_{name_of(self.data, np.atleast_1d(j))}", self.features()[:, np.atleast_1d(j)].sum() >= 1
+        )
 
     def leaves(self) -> Expression:
         """Return the (n, |L|) expression that is 1 where a sample is in a leaf, else 0."""
@@ -111,8 +116,11 @@ class TreeExpressions:
         """
         raise self._missing("what makes its predictions monotone in a feature")
 
-    def fix_split(self, t: int, j: int, threshold: float) -> None:  # noqa: ARG002
-        """Add rows: branch node t sends samples whose (scaled) feature j is below the threshold left, others right."""
+    def fix_split(self, t: int, j: int | IntArray, threshold: float | FloatArray) -> None:  # noqa: ARG002
+        """Add rows: branch node t sends samples whose (scaled) feature j is below the threshold left, others right.
+
+        Of several features, each with its threshold, it does so by one of them.
+        """
         raise self._missing("how to fix a split")
 
     def fixed_splits(self) -> dict[int, tuple[int, float]]:
@@ -143,7 +151,7 @@ class TreeExpressions:
         )
 
 
-def require_weight(of: TreeExpressions, weight: VarArray, limit: float, j: int) -> None:
+def require_weight(of: TreeExpressions, weight: VarArray, limit: float, j: int | IntArray) -> None:
     """Add rows and binaries: some split gives feature j a weight of at least :data:`LEAST_WEIGHT`, up or down.
 
     For models whose binaries only allow a weight, and may be 1 where it is 0.
@@ -153,14 +161,19 @@ def require_weight(of: TreeExpressions, weight: VarArray, limit: float, j: int) 
     of
         Expressions of the model.
     weight
-        (|B|,) weights of the feature.
+        (|B|, p) weights of all features.
     limit
         Greatest size of a weight.
     j
-        The feature.
+        The feature, or several of a column: one of them.
     """
-    name, branches = f"require_{of.data.features.labels[j]}", of.topology.branches
-    above, below = of.m.binary(f"{name}_above", branches), of.m.binary(f"{name}_below", branches)
+    features = np.atleast_1d(j)
+    name, weight, branches = (
+        f"require_{name_of(of.data, features)}",
+        weight[:, features],
+        of.topology.branches,
+    )
+    above, below = (of.m.binary(f"{name}_{side}", (branches, len(features))) for side in ("above", "below"))
     of.m.add(name, above.sum() + below.sum() >= 1)
     of.m.add(f"{name}_least", weight >= LEAST_WEIGHT * above - limit * (1 - above))
     of.m.add(f"{name}_most", weight <= limit * (1 - below) - LEAST_WEIGHT * below)

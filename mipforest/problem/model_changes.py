@@ -34,6 +34,55 @@ class _BuiltRows:
         return same_sides and any(block is self.block for block in blocks)
 
 
+@dataclass(frozen=True, eq=False)
+class AddedTerms:
+    """What a user has added to the objective: that of the model, less the one that it was built with.
+
+    Attributes
+    ----------
+    c, offset, Q
+        (n,) coefficients, constant, and (n, n) the quadratic part, half of which counts; ``None`` without one.
+    turned
+        Whether the objective is minimised that was maximised, or the other way round: then this is no sum.
+    """
+
+    c: FloatArray
+    offset: float
+    Q: SparseMatrix | None
+    turned: bool
+
+    @property
+    def any(self) -> bool:
+        """Whether anything was added."""
+        return bool(self.c.any()) or self.offset != 0 or self.Q is not None or self.turned
+
+    def least(self, lower: FloatArray, upper: FloatArray) -> float:
+        """Return a lower bound on the terms within (n,) bounds of the variables; -inf unless they are linear."""
+        if self.Q is not None or self.turned:
+            return -np.inf
+        read = self.c != 0
+        ends = self.c[read] * np.where(self.c[read] > 0, lower[read], upper[read])
+        return float(ends.sum()) + self.offset
+
+    def value(self, x: FloatArray) -> float:
+        """Return the terms at a point."""
+        quadratic = 0.0 if self.Q is None else 0.5 * float(x @ (self.Q @ x))
+        return float(self.c @ x) + self.offset + quadratic
+
+    def as_row(self, model: Model) -> ConstraintBlock:
+        """Return a row that reads the same variables, and bounds nothing.
+
+        The least sum of an objective and of these terms is that over all limits on them: a model in which any such
+        limit may stand holds it. So what is proven under added rows is proven under added terms.
+        """
+        row = self.c.copy()
+        if self.Q is not None:  # each with a number of its own: it is the same for no other
+            read = np.unique(self.Q.nonzero()[0])
+            row[read] = 1.0 + np.abs(row).max(initial=0.0) + np.arange(len(read))
+        side = np.full(1, np.inf)
+        return ConstraintBlock(model, "objective", (), (), sparse.csr_array(row[None, :]), -side, side)
+
+
 class BuiltModel:
     """A model as it was built.
 
@@ -48,17 +97,28 @@ class BuiltModel:
         self._form = model.matrix()
         #: Names of its variable blocks.
         self.blocks = tuple(model.variables)
+        self._terms: tuple[MatrixForm, AddedTerms] | None = None
         self._rows = tuple(_BuiltRows.of(block) for block in model.constraints.values())
 
     def objective_replaced(self) -> bool:
         """Return whether the objective over the built columns changed, or reads columns that were added."""
+        return self.added_terms().any
+
+    def added_terms(self) -> AddedTerms:
+        """Return what was added to the objective."""
         now, built = self._model.matrix(), self._form
-        n = built.n_columns
-        same_linear = (
-            np.array_equal(now.c[:n], built.c) and not now.c[n:].any() and now.offset == built.offset
-        )
-        Q_now, Q_built = _quadratic_entries(now), _quadratic_entries(built)
-        return not (same_linear and Q_now == Q_built and now.maximize == built.maximize)
+        if self._terms is not None and self._terms[0] is now:
+            return self._terms[1]
+        c = now.c.copy()
+        c[: built.n_columns] -= built.c
+        Q = None
+        if _quadratic_entries(now) != _quadratic_entries(built):
+            Q = sparse.csr_array((now.n_columns, now.n_columns)) if now.Q is None else now.Q.copy()
+            if built.Q is not None:
+                Q = Q - _resized(built.Q, now.n_columns)
+        terms = AddedTerms(c, now.offset - built.offset, Q, now.maximize != built.maximize)
+        self._terms = now, terms
+        return self._terms[1]
 
     def changes(self, neutral: Collection[str] = ()) -> ModelChanges:
         """Return what differs from the model as it was built.
@@ -75,6 +135,9 @@ class BuiltModel:
         old = [rows.block for rows in self._rows]
         unchanged = [rows.block for rows in self._rows if rows.unchanged_in(blocks)]
         changed_rows = {*blocks, *old}.difference(unchanged)
+        if (terms := self.added_terms()).any:
+            blocks.append(terms.as_row(self._model))
+            changed_rows.add(blocks[-1])
         for block in changed_rows:
             touched[block.A.indices] = True
             if block.binary is not None:
@@ -107,13 +170,15 @@ class ModelChanges:
     Attributes
     ----------
     anything
-        Whether rows or variables were added, rows removed or relaxed, or bounds or integrality changed.
+        Whether rows, variables or terms of the objective were added, rows removed or relaxed, or bounds or integrality
+        changed.
     blocks
         Variable blocks that added or removed constraints read, or whose bounds or integrality were changed.
     loosened
         Whether rows of the built model were removed or relaxed, bounds widened, or integer variables made continuous.
     added
-        Constraint blocks that were added, but for those that the formulation vouches for.
+        Constraint blocks that were added, but for those that the formulation vouches for, and a row without sides for
+        the terms that were added to the objective.
     lower, upper
         (n,) bounds on columns that are the user's; infinite where they are still those of the built model.
     form
@@ -226,6 +291,12 @@ def _row_set(block: ConstraintBlock, columns: IntArray | None = None) -> Counter
 def _widened(A: SparseMatrix, n: int) -> SparseMatrix:
     """Return a block's rows over all n columns of its model."""
     return sparse.csr_array((A.data, A.indices, A.indptr), shape=(A.shape[0], n))
+
+
+def _resized(Q: SparseMatrix, n: int) -> SparseMatrix:
+    """Return a quadratic form over all n columns of its model."""
+    entries = Q.tocoo()
+    return sparse.csr_array((entries.data, (entries.row, entries.col)), shape=(n, n))
 
 
 def _quadratic_entries(form: MatrixForm) -> dict[tuple[int, int], float]:

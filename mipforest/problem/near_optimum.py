@@ -1,7 +1,8 @@
 """The trees near the optimum of a problem: who lists them, which satisfy added constraints, and their check.
 
-A *tree* is its splits and the labels of its leaves. A split is a feature and the training samples that it sends left:
-thresholds between the same two neighbouring values of the samples at a node are one, in the middle between them. Every
+A *tree* is its splits and the labels of its leaves. A split is a column and the two sets of training samples that it
+parts: thresholds between the same two neighbouring values of the samples at a node are one, in the middle between them,
+and so are features of the column that differ in where missing values or levels go that none of these samples has. Every
 leaf holds training samples. A leaf predicts what suits its samples best, the first of several classes; where a user has
 added constraints, a leaf of a classifier may have any label, as another one may satisfy them. A split between two
 leaves that one prediction suits (that have one label) is none: such a node is a leaf.
@@ -16,9 +17,10 @@ from time import monotonic
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.data.columns import column_of_features
 from mipforest.errors import NotAllowed, Unsupported
 from mipforest.heuristics.thresholds import univariate_tree
-from mipforest.problem.no_good_rows import list_by_rows, refusal_of_rows
+from mipforest.problem.no_good_rows import Key, key_of, list_by_rows, refusal_of_rows
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.proofs import same_value
 from mipforest.problem.result import Result
@@ -193,6 +195,8 @@ def _listed(
             shrink=within is None and not filtered,
             all_labels=changed,
             limits=limits,
+            # Where trees are left out later, another one of the same splits may be one that stays.
+            columns=None if filtered else column_of_features(problem.data),
             stopped=stopped,
         )
 
@@ -249,6 +253,7 @@ def _as_set(
     feature: IntArray = np.where(split, charged.thresholds.feature[found.chosen], -1)
     threshold: FloatArray = np.where(split, charged.thresholds.value[found.chosen], 0.0)
     kept, leaves, ended, left_out = list[int](), list[FloatArray | IntArray](), found.ended, 0
+    met = set[Key]()
     in_doubt = changed & (filtered | ~found.within_limits)
     for k in order.tolist():
         if len(kept) == keep:
@@ -267,6 +272,11 @@ def _as_set(
         ):
             left_out += 1
             continue
+        if filtered and tree is not None:
+            key = key_of(tree, problem.data, labelled=True)
+            if key in met:
+                continue
+            met.add(key)
         if tree is not None and len(kept) < CHECKED:
             value = problem.formulation.evaluate(tree, problem.instance)
             if not same_value(value, float(found.value[k]), problem.objective_unit):

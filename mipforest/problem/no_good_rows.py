@@ -1,11 +1,11 @@
 r"""The trees near the optimum by a matrix solver: it solves again and again, each time without the trees known so far.
 
-For every tree that is found, a *no-good row* is added. With the leaf :math:`\ell_i` of sample i, the feature
+For every tree that is found, a *no-good row* is added. With the leaf :math:`\ell_i` of sample i, the column
 :math:`f_t` of each node t that splits and, where labels tell trees apart, the label :math:`k_\ell` of each leaf,
 
 .. math::  \sum_i (1 - z_{i \ell_i}) + \sum_t (1 - s_{t f_t}) + \sum_\ell (1 - c_{\ell k_\ell}) \ge 1:
 
-another tree sends a sample elsewhere, splits on another feature, or has another label. That is the definition of
+another tree sends a sample elsewhere, splits on another column, or has another label. That is the definition of
 :mod:`mipforest.problem.near_optimum`, whose trees have more in common, which is written down beforehand:
 
 - Both sides of a split hold samples (a): a threshold beyond the samples of its node makes no tree of its own.
@@ -15,19 +15,23 @@ another tree sends a sample elsewhere, splits on another feature, or has another
 Every solve's bound holds for all trees that were not found before. The list is complete where the last bound, or that
 there is no other tree, says so.
 
-The rows stand in a model that is declared once more: that of the problem stays as it is. A pool of solutions, as Gurobi
-keeps one, would not do: several of its solutions may stand for one tree, so that the k best hold fewer trees, and no
-bound says how many are missing.
+Where features of a column part the samples of a node alike, but for the sides, the tree is met again with these
+exchanged: it is cut off, and not listed twice.
+
+The rows stand in a model that is declared once more: that of the problem stays as it is. A pool of solutions would not
+do: several of its solutions may stand for one tree, so that the k best hold fewer trees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.data import Dataset
+from mipforest.data.columns import column_of_features
 from mipforest.heuristics.thresholds import chosen_features
 from mipforest.problem.expressions import Expression
 from mipforest.problem.problem_data import ProblemData
@@ -38,8 +42,27 @@ from mipforest.problem.structure import UnivariateProblem
 from mipforest.solvers.solution import Status
 from mipforest.trees import Tree, TreeSet
 
-#: A tree in a few numbers, to see whether it was met: leaf of each sample, feature of each node, label of each leaf.
-Key = tuple[bytes, bytes, bytes]
+#: What tells a tree from others: of a split its column, and the samples and the subtree of both sides, in no order.
+Key = Hashable
+
+
+def key_of(tree: Tree, data: Dataset, *, labelled: bool) -> Key:
+    """Return what tells a tree (scaled features) from others on its samples, by their labels too where asked."""
+    right, feature = tree.scores(data.X) >= 0, chosen_features(tree)
+    column, n_branches = column_of_features(data), tree.topology.n_branches
+
+    def below(node: int, here: BoolArray) -> Key:
+        while node < n_branches and feature[node] < 0:
+            node = tree.topology.right(node)
+        if node >= n_branches:
+            return float(tree.leaf_value[node - n_branches]) if labelled else None
+        sides = (
+            (tree.topology.left(node), here & ~right[:, node]),
+            (tree.topology.right(node), here & right[:, node]),
+        )
+        return int(column[feature[node]]), frozenset((part.tobytes(), below(t, part)) for t, part in sides)
+
+    return below(0, np.ones(data.n, dtype=bool))
 
 
 def refusal_of_rows(problem: ProblemData) -> str:
@@ -86,7 +109,7 @@ class _TreeRows:
         # Samples of equal features share a leaf.
         self._one, self._group = np.unique(data.X, axis=0, return_index=True, return_inverse=True)[1:]
         self._z = expressions.leaves()[self._one]
-        self._features = expressions.features()
+        self._features, self._column = expressions.features(), column_of_features(data)
         self._labels: Expression | None = expressions.labels() if classifies else None
         splits = self._features.sum(axis=1)
         size = self._z.sum(axis=0)
@@ -114,13 +137,14 @@ class _TreeRows:
         self.twin.model.add(self.twin.free_name(f"near_{name}"), rows)  # type: ignore[arg-type]
 
     def key(self, tree: Tree) -> Key:
-        """Return what tells a tree from others."""
+        """Return what is cut off with a tree: leaf of each sample, column of each node, label of each leaf."""
         leaf = tree.apply(self.given.data.X[self._one])
         labels = tree.leaf_value if self.labelled else np.zeros(0)
         used = np.unique(leaf) - tree.topology.n_branches
+        feature = chosen_features(tree)
         return (
             leaf.tobytes(),
-            chosen_features(tree).tobytes(),
+            np.where(feature >= 0, self._column[feature], -1).tobytes(),
             labels[used if self.labelled else []].tobytes(),
         )
 
@@ -131,7 +155,8 @@ class _TreeRows:
         splits = np.flatnonzero(feature >= 0)
         differing = len(leaf) - self._z[np.arange(len(leaf)), leaf].sum()
         if len(splits):
-            differing = differing + len(splits) - self._features[splits, feature[splits]].sum()
+            t, own = np.nonzero(self._column[feature[splits]][:, None] == self._column)
+            differing = differing + len(splits) - self._features[splits[t], own].sum()
         if self.labelled and self._labels is not None:
             used = np.unique(leaf)
             label = tree.leaf_value[used].astype(np.int64)
@@ -221,7 +246,7 @@ def list_by_rows(
     formulation, unit = problem.formulation, problem.objective_unit
     changed = problem.changed()
     rows = _TreeRows(problem, labelled=changed, classifies=like.is_classifier)
-    found, met = list[_Found](), set[Key]()
+    found, met, listed = list[_Found](), set[Key](), set[Key]()
     best, proven, ended = first.evaluated_objective, first.solution.bound, False
 
     def meet(tree: Tree) -> bool:
@@ -230,7 +255,8 @@ def list_by_rows(
         if (key := rows.key(tree)) in met:
             return False
         met.add(key)
-        if rows.is_one(tree):
+        if (same := key_of(tree, problem.data, labelled=changed)) not in listed and rows.is_one(tree):
+            listed.add(same)
             found.append(rows.found(tree))
         rows.cut_off(tree)
         return True

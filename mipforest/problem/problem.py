@@ -12,6 +12,7 @@ from typing import Unpack
 
 import numpy as np
 
+from mipforest.arrays import FloatArray
 from mipforest.model import Values
 from mipforest.problem.near_optimum import lister_for, with_trees
 from mipforest.problem.problem_data import ProblemData
@@ -35,6 +36,7 @@ from mipforest.problem.repair import (
     conflict_of,
     contradictory,
     feasible_start,
+    feasible_values,
     rebuilt_with_cutoff,
     refined_within,
 )
@@ -364,7 +366,7 @@ def _found(
     seconds: float,
     gap: float,
 ) -> Result:
-    x, values, objective = (None, {}, np.nan) if found.tree is None else problem.point_of(found.tree)
+    x, values, objective = (None, {}, np.nan) if found.tree is None else _whole_point(problem, found.tree)
     solution = Solution(
         status=ended_by(problem, found.status),
         x=x,
@@ -385,6 +387,18 @@ def _found(
         solution = with_least_objective(problem, solution, gap)
     tree = None if problem.has_rows else found.tree
     return check(problem, judged(problem, solution, gap), tree, sees_rows=not isinstance(by, TreeSearch))
+
+
+def _whole_point(problem: ProblemData, tree: Predictor) -> tuple[FloatArray, Values, float]:
+    """Return the point of a tree as :meth:`ProblemData.point_of` does, with values of a user's variables."""
+    if not problem.has_rows:
+        return problem.point_of(tree)
+    known, form = problem.encoded(tree), problem.model.matrix()
+    completed = feasible_values(problem, tree) if known.keys() < problem.model.variables.keys() else None
+    if completed is None:
+        return problem.point_of(tree)
+    x = form.to_point({**completed, **known})
+    return x, form.to_values(x), problem.value_of(tree, x)
 
 
 def _note_of(solver: Solver | TreeSearch) -> tuple[str, ...]:
@@ -424,10 +438,10 @@ def snapped_to_tree(
         tidied = _with_values_of(problem, candidate, solution)
         if tidied is not None:
             return tidied
-    value = problem.formulation.evaluate(tree, problem.instance)
+    value = problem.evaluated(tree, solution.x)
     violation = problem.model.violations(solution.x).max
     feasible = violation <= FEASIBILITY_TOLERANCE
-    if problem.as_built.objective_replaced() or (
+    if problem.as_built.added_terms().turned or (
         feasible and same_value(value, solution.objective, problem.objective_unit)
     ):
         return solution
@@ -485,13 +499,13 @@ def check(
         )
     if tree is None:
         tree = problem.formulation.decode(solution.values, problem.instance)
-    evaluated = problem.formulation.evaluate(tree, problem.instance)
+    evaluated = problem.evaluated(tree, solution.x)
     violation = problem.violation(solution.x, tree)
     failed_checks, warned = broken_rows(problem, solution, violation, sees_rows=sees_rows)
     values = f"{evaluated:.9g}, the solver's is {solution.objective:.9g}"
     different = f"the tree's objective by the definition is {values}"
-    if problem.as_built.objective_replaced():
-        failed_checks.append(f"the model's objective was replaced: {different}")
+    if problem.as_built.added_terms().turned:
+        failed_checks.append(f"the model's objective is maximised: {different}")
     elif not same_value(evaluated, solution.objective, problem.objective_unit):
         failed_checks.append(different)
     offset, scale, levels = (

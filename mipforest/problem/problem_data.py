@@ -96,15 +96,40 @@ class ProblemData:
     def valid_below(self) -> float:
         """Return the cutoff up to which the model, as a user has changed it, holds every solution that it should.
 
-        Minus infinity where the objective was replaced; of a model to maximise, solutions above that value are meant.
+        Minus infinity where the objective was turned; of a model to maximise, solutions above that value are meant.
         """
         form = self.model.matrix()
-        if self.as_built.objective_replaced():
+        if self.as_built.added_terms().turned:
             return -np.inf
         if self._valid is not None and self._valid[0] is form:
             return self._valid[1]
         changes = self.changes()
-        return self.formulation.valid_below(self.instance, changes) if changes.anything else np.inf
+        below = self.formulation.valid_below(self.instance, changes) if changes.anything else np.inf
+        return below + self.least_added() if np.isfinite(below) else below
+
+    def least_added(self) -> float:
+        """Return a lower bound on what a user has added to the objective, of every tree: 0 where nothing was added.
+
+        Bounds of the formulation's continuous variables count only where they are the user's, or do not rest on its
+        limits: of a variable without an upper bound, 0.
+        """
+        terms, form = self.as_built.added_terms(), self.model.matrix()
+        if not terms.any:
+            return 0.0
+        lower, upper, changes = form.col_lower.copy(), form.col_upper.copy(), self.changes()
+        for name in set(self.as_built.blocks) - self.formulation.blocks_of_every_tree:
+            block = self.model[name]
+            limited = block.columns[~block.integer & ((block.lower != 0) | np.isfinite(block.upper))]
+            lower[limited], upper[limited] = changes.lower[limited], changes.upper[limited]
+        return terms.least(lower, upper)
+
+    def value_below(self, value: float) -> float:
+        """Return the most that a tree is worth by the definition, of those up to some objective value.
+
+        That is less by what terms that a user has added to the objective are at least.
+        """
+        least = self.least_added()
+        return value - least if np.isfinite(least) else np.inf
 
     def declare_valid_below(self, value: float) -> None:
         """Note that the model as it is now, changes included, holds every solution up to a value."""
@@ -114,12 +139,13 @@ class ProblemData:
         """Return a lower bound on the objective of every solution that is known without the model.
 
         What building has proven, and at least what no tree of the formulation falls below: 0 of a sum of losses and
-        costs. Minus infinity where a user has replaced the objective, or lets in what is no tree.
+        costs; with what the terms are at least that a user has added. Minus infinity where the user lets in what is no
+        tree.
         """
         least = max(self.instance.least_objective, self.formulation.least_objective)
-        if least > -np.inf and (self.as_built.objective_replaced() or self.changes().loosened):
+        if least > -np.inf and self.changes().loosened:
             return -np.inf
-        return least
+        return least + self.least_added() if least > -np.inf else least
 
     def at_least(self, value: float) -> Self:
         """Return the problem with a proven lower bound on the objective of every tree of the model as it was built.
@@ -144,10 +170,15 @@ class ProblemData:
         """
         form = self.model.matrix()
         own = form.objective(x)
-        if self.as_built.objective_replaced():
+        if self.as_built.added_terms().turned:
             return own
-        value = self.formulation.evaluate(tree, self.instance)
+        value = self.evaluated(tree, x)
         return value if abs(value - own) <= form.objective_rounding(x) else own
+
+    def evaluated(self, tree: Predictor, x: FloatArray) -> float:
+        """Return the objective of a tree (scaled features): by the definition, with added terms at its point."""
+        value = self.formulation.evaluate(tree, self.instance)
+        return value + self.as_built.added_terms().value(x) if self.has_rows else value
 
     def point_of(self, tree: Predictor) -> tuple[FloatArray, Values, float]:
         """Return the point of a tree (scaled features), flat and by block, and its objective.
@@ -180,8 +211,12 @@ class ProblemData:
                 return f"it breaks {name} by {amount:.3g}"
         if not np.isfinite(value):
             return f"its objective by the definition is {value:g}"
-        if self.has_rows and self.changed() and (row := self.worst_violation(self.encoded(tree))):
-            return f"it breaks {row}"
+        if self.has_rows and self.changed():
+            values = self.encoded(tree)
+            # A tree tells no values of variables that a user has added by hand: who takes them completes the point.
+            told = values.keys() >= self.model.variables.keys()
+            if told and (row := self.worst_violation(values)):
+                return f"it breaks {row}"
         return ""
 
     def known_value(self) -> float:

@@ -275,7 +275,9 @@ def broken_rows(
     if not violation > FEASIBILITY_TOLERANCE:
         return [], []
     formulation = problem.formulation
-    if sees_rows or formulation.constants_proven(problem.instance, solution.objective, problem.changes()):
+    if sees_rows or formulation.constants_proven(
+        problem.instance, problem.value_below(solution.objective), problem.changes()
+    ):
         warning = f"the solution violates the model by {violation:.3g}, more than {FEASIBILITY_TOLERANCE:g}"
         return [warning], []
     warning = (

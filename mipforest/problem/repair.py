@@ -1,10 +1,10 @@
 """What a constraint of a user breaks, put right: the limits of a model, and the values of a start.
 
-**Limits.** A variant that rests on the value of a known solution leaves out what is worse, and a constraint may leave
-nothing else. Then the formulation computes its limits anew, from the value of a solution that satisfies the constraints
-(:meth:`~mipforest.problem.operations.ModelOperations.with_cutoff`); here the model is declared once more with them, and
-the user's variables, rows, bounds and priorities are put in again. All columns keep their numbers, so points of the one
-model are points of the other.
+**Limits.** A variant that rests on the value of a known solution leaves out what is worse, and a constraint, or a term
+of the objective, may leave nothing else. Then the formulation computes its limits anew, from the value of a solution
+that satisfies the constraints (:meth:`~mipforest.problem.operations.ModelOperations.with_cutoff`); here the model is
+declared once more with them, and the user's variables, rows, terms, bounds and priorities are put in again. All columns
+keep their numbers, so points of the one model are points of the other.
 
 **Starts.** From a start tree to feasible values of the model, whatever was added. **Refined trees** keep it too.
 """
@@ -17,11 +17,12 @@ from itertools import islice
 from typing import TypeVar
 
 import numpy as np
+from scipy import sparse
 
 from mipforest.arrays import BoolArray
 from mipforest.conflicts import Conflict, explain_infeasibility
 from mipforest.errors import ModelError, SolverError
-from mipforest.model import Model, Values, VarArray
+from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.operations import Instance
 from mipforest.problem.problem_data import ProblemData
@@ -53,13 +54,15 @@ def rebuilt_with_cutoff(problem: AnyProblem, value: float) -> AnyProblem | None:
     ProblemData
         ``None`` where the model covers them already, or nothing is proven for these changes.
     """
-    if problem.valid_below() >= value or problem.as_built.objective_replaced():
+    if problem.valid_below() >= value:
         return None
-    changes = problem.changes()
+    changes, added = problem.changes(), problem.least_added()
+    if not np.isfinite(added):
+        return None
     least = problem.known_value()
     # Limits below those of the built model could leave out a start that is feasible for it.
-    value = max(value, least) if np.isfinite(least) else value
-    instance = problem.formulation.with_cutoff(problem.instance, value, changes)
+    value = max(value, least + added) if np.isfinite(least) else value
+    instance = problem.formulation.with_cutoff(problem.instance, problem.value_below(value), changes)
     if instance is None:
         return None
     twin = declared_again(problem, instance)
@@ -77,6 +80,9 @@ def declared_again(problem: AnyProblem, instance: Instance) -> AnyProblem:
     _set_bounds(twin, problem)
     _add_variables(twin, problem)
     _add_rows(twin, problem)
+    if (added := problem.as_built.added_terms()).any:  # a linear sum, as it has a lower bound
+        terms = LinearExpr(sparse.csr_array(added.c[None, :]), np.array([added.offset]), (), model)
+        model.minimize(model.objective_expression + terms)
     for name, priority in problem.model.priorities.items():
         model.set_priority(name, priority)
     return twin

@@ -142,7 +142,8 @@ class Result:
     def _claim(self) -> str:
         if self.bound <= self.problem.least_objective():
             return "definition"  # whatever the constants, no tree is better
-        problem, value = self.problem, self.objective if self.tree is not None else np.inf
+        problem = self.problem
+        value = problem.value_below(self.objective) if self.tree is not None else np.inf
         proven = problem.formulation.constants_proven(problem.instance, value, problem.changes())
         return "definition" if proven else "constants"
 
@@ -163,7 +164,11 @@ class Result:
             return f"{self.status}{claim}, no tree"
         numbers = f"objective {value_text(self.objective, self.bound)}, bound {value_text(self.bound, self.objective)}"
         numbers += f", gap {gap_in_words(self.objective, self.bound)}"
-        return f"{self.status}{claim}, {numbers}{'' if self.verified else ', not verified'}"
+        numbers += "" if self.verified else ", not verified"
+        if self.problem.as_built.objective_replaced() and not np.isfinite(self.bound):
+            variant = self.problem.formulation.variant
+            numbers += f"; variant {variant} proves no bound on the objective as it was changed"
+        return f"{self.status}{claim}, {numbers}"
 
     def _repr_html_(self) -> str:
         drawing = "" if self.tree is None else self.plot()._repr_svg_()

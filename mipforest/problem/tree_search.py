@@ -299,6 +299,7 @@ class TreeSearch(ABC):
         shrink: bool,
         all_labels: bool,
         limits: LabelSums | None = None,
+        columns: IntArray | None = None,
         stopped: Callable[[], bool],
     ) -> ListedTrees:
         """List all trees of a problem, as it was built, up to an objective value.
@@ -317,6 +318,9 @@ class TreeSearch(ABC):
             Whether leaves may have any label, in place of the best one.
         limits
             Limits on these labels: trees beyond them are left out.
+        columns
+            (p,) column of the table of each feature: features of one that part the samples of a node alike are one
+            split. ``None`` where any two features are two.
         stopped
             Asked now and then whether to stop; what was found is returned then.
         """

@@ -175,18 +175,6 @@ class Solver(ABC):
     def close(self) -> None:  # noqa: B027 (solvers that keep nothing have nothing to do)
         """Let go of a model that is kept."""
 
-    def solution_pool(self, form: MatrixForm, settings: SolveSettings, k: int) -> list[FloatArray]:  # noqa: ARG002
-        """Return up to k feasible points of a model with integers, that differ in these: the best ones, in any order.
-
-        Raises
-        ------
-        Unsupported
-            If the solver has no pool of solutions.
-        """
-        raise Unsupported(
-            f"solver {self.name} keeps its best solution only, and has no pool of others; gurobi has one"
-        )
-
     def infeasible_subsystem(self, form: MatrixForm, settings: SolveSettings) -> IntArray | None:  # noqa: ARG002
         """Return the numbers of rows without a solution, where the solver has means of its own to find few of them.
 

@@ -192,7 +192,7 @@ class RewardMeasures(NamedTuple):
     Attributes
     ----------
     mean_reward, mean_reward_error
-        Mean reward of the tree's decisions, and its standard error. In training it is optimistic.
+        Mean reward of the tree's decisions, and its standard error, NaN for one sample. In training it is optimistic.
     best_single_reward
         Highest mean reward of one decision for all samples.
     gain, gain_error
@@ -229,7 +229,8 @@ def reward_measures(rewards: FloatArray, decided: IntArray, weights: Weights = N
     single = int(means.argmax())
 
     def error(values: FloatArray) -> float:
-        return float(np.sqrt(((w * (values - w @ values)) ** 2).sum()))
+        # Of equal weights the sample's standard deviation, with n - 1, over the root of n.
+        return float(np.sqrt(n / (n - 1) * ((w * (values - w @ values)) ** 2).sum())) if n > 1 else np.nan
 
     gained = own - rewards[:, single]
     return RewardMeasures(

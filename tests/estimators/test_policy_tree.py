@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.neighbors import KNeighborsRegressor
 from tolerance import same
 
 from mipforest import Dataset, PolicyTreeClassifier, reward_scores
@@ -35,13 +36,27 @@ def test_it_decides_and_knows_its_value(fitted):
     own = np.where(AGE < 50, REWARDS["treat"], 0.0)
     value = fitted.value(FRAME, REWARDS)
     assert same(value.mean_reward, own.mean())
-    assert same(value.mean_reward_error, own.std() / np.sqrt(200))
+    assert same(value.mean_reward_error, own.std(ddof=1) / np.sqrt(200))
     assert same(value.best_single_reward, max(0.0, REWARDS["treat"].mean()))
     assert same(value.gain, value.mean_reward - value.best_single_reward)
     again = pickle.loads(pickle.dumps(fitted))
     assert again.decide(new).tolist() == ["treat", "wait"]
     assert clone(fitted).get_params()["depth"] == 1
     assert not hasattr(fitted, "feature_importances_")
+
+
+def test_columns_of_levels_and_missing_values():
+    """A split sends any set of levels to a side, and missing values where they are best."""
+    frame = pd.DataFrame({"city": list("rpsk") * 10, "age": [30.0, np.nan, 60.0, 50.0] * 10})
+    frame["age"] += np.arange(40) % 3
+    best = np.where(frame["city"].isin(["r", "k"]) | frame["age"].isna(), "treat", "wait")
+    rewards = pd.DataFrame({"wait": best == "wait", "treat": best == "treat"}).astype(float)
+    fitted = PolicyTreeClassifier(depth=2, alpha=0.0, categorical="all", missing="branch").fit(frame, rewards)
+    assert (fitted.status_, fitted.verified_) == ("optimal", True)
+    assert fitted.decide(frame).tolist() == best.tolist()
+    one = PolicyTreeClassifier(depth=1, alpha=0.0, categorical=["city"], missing="branch").fit(frame, rewards)
+    assert one.value(frame, rewards).mean_reward == pytest.approx(1.0)
+    assert "city is s" in one.to_text()
 
 
 def test_weights_count_as_repeated_samples():
@@ -146,3 +161,28 @@ def test_refusals_say_what_to_do():
         reward_scores(data, propensity=[0.5, 0.6])
     with pytest.raises(DataError, match="better is 'more'"):
         reward_scores(data, better="more")
+
+
+def test_estimates_count_weights():
+    """Those of a sample are of models that were fitted to the other folds, each row as often as its weight says."""
+    data = trial(80)[0].with_weights(np.random.default_rng(1).integers(1, 4, 80))
+    models = {"regressor": LinearRegression(), "propensity": LogisticRegression()}
+    found, folds = {s: reward_scores(data, s, folds=2, **models).rewards for s in ("direct", "ipw")}, 0
+    X, had, y = data.X_raw, data.treatments, -data.y
+    for fit, held in StratifiedKFold(2, shuffle=True, random_state=0).split(X, had):
+        rows = np.repeat(fit, data.weights[fit].astype(int))
+        for k in (0, 1):
+            own = rows[had[rows] == k]
+            assert found["direct"][held, k] == pytest.approx(
+                LinearRegression().fit(X[own], y[own]).predict(X[held])
+            )
+        share = (
+            LogisticRegression()
+            .fit(X[rows], had[rows])
+            .predict_proba(X[held])[np.arange(len(held)), had[held]]
+        )
+        assert found["ipw"][held, had[held]] == pytest.approx(y[held] / np.maximum(share, 0.02), rel=1e-3)
+        folds += 1
+    assert folds == 2
+    with pytest.raises(DataError, match="fit of KNeighborsRegressor takes no sample_weight"):
+        reward_scores(data, "direct", regressor=KNeighborsRegressor())

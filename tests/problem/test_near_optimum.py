@@ -1,12 +1,16 @@
 """The trees near the optimum of a problem: which they are, what satisfies constraints, what they have in common."""
 
+from itertools import combinations, product
+
 import numpy as np
+import pandas as pd
 import pytest
 from tolerance import at_most, same
 
 from mipforest.constraints import forbid_features, limit_label
 from mipforest.data import Dataset
 from mipforest.errors import NotAllowed, Unsupported
+from mipforest.problem.no_good_rows import key_of
 from mipforest.problem.registry import make_formulation
 from mipforest.problem.tree_search import get_search
 from mipforest.trees import TreeSet
@@ -169,3 +173,83 @@ def test_a_listing_that_is_stopped_keeps_what_it_has(solved):
     )
     assert not found.ended
     assert not found.counted
+
+
+def table(seed):
+    """Numbers with missing values, levels with and without, of which one column is taken by sets."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 3, 9).astype(float)
+    c, s = rng.choice(list("rgb"), 9).astype(object), rng.choice(list("uvw"), 9).astype(object)
+    a[rng.choice(9, 2, replace=False)], c[rng.integers(9)], s[rng.integers(9)] = np.nan, None, None
+    return pd.DataFrame({"a": a, "c": c, "s": s, "y": [0, 1, *rng.integers(0, 2, 7)]})
+
+
+def partings(frame, rows):
+    """Yield each column and the sets of rows of a node that its splits part."""
+    for column in ("a", "c", "s"):
+        values = {i: frame[column][i] for i in rows}
+        missing = frozenset(i for i in rows if pd.isna(values[i]))
+        known = sorted({values[i] for i in rows} - {values[i] for i in missing})
+        if column == "a":
+            sets = [[v for v in known if v <= at] for at in known]
+        elif column == "c":
+            sets = [list(part) for size in range(len(known) + 1) for part in combinations(known, size)]
+        else:
+            sets = [[], *([level] for level in known)]
+        sides = set()
+        for chosen in sets:
+            own = frozenset(i for i in rows if i not in missing and values[i] in chosen)
+            sides |= {frozenset({side, rows - side}) for side in (own, own | missing)}
+        yield from ((column, parted) for parted in sides if frozenset() not in parted)
+
+
+def distinct_trees(frame, rows, depth):
+    """Return the trees of some rows with their errors; leaves predict the first most common class."""
+    y = [int(frame["y"][i]) for i in rows]
+    found = {("leaf", int(2 * sum(y) > len(y))): min(sum(y), len(y) - sum(y))}
+    if depth == 0:
+        return found
+    for column, parted in partings(frame, rows):
+        one, two = parted
+        for (first, errors), (second, others) in product(
+            distinct_trees(frame, one, depth - 1).items(), distinct_trees(frame, two, depth - 1).items()
+        ):
+            if "leaf" == first[0] == second[0] and errors + others == min(sum(y), len(y) - sum(y)):
+                continue
+            found[column, frozenset({(one, first), (two, second)})] = errors + others
+    return found
+
+
+@pytest.mark.parametrize(
+    ("seed", "depth", "solver"),
+    [(0, 2, "exact-search"), (1, 2, "exact-search"), (2, 1, "highs"), (3, 1, "exact-search")]
+    + [pytest.param(seed, 2, "exact-search", marks=pytest.mark.slow) for seed in range(4, 20)]
+    + [pytest.param(seed, 1, "highs", marks=pytest.mark.slow) for seed in range(4, 10)]
+    + [pytest.param(0, 3, "exact-search", marks=pytest.mark.slow)],
+)
+def test_a_choice_that_no_sample_sees_is_none(seed, depth, solver):
+    """Trees on columns that are several features are those of the table itself, each once."""
+    frame = table(seed)
+    data = Dataset.from_frame(frame, "y", missing="branch", categorical=["c"], task="classification")
+    built = make_formulation("oct", {"alpha": 0.0}).build(data, depth=depth)
+    expected = sorted(distinct_trees(frame, frozenset(range(9)), depth).values())
+    unit = built.structure.unit
+    trees = built.solve(solver, keep_trees=len(expected) + 5).trees
+    assert trees.complete
+    assert np.rint(trees.objectives * unit).astype(int).tolist() == expected  # exact: whole numbers
+
+
+def test_a_tree_that_a_constraint_leaves_is_listed_by_another_feature():
+    """Where the first of two features that part alike is forbidden, the other one stays."""
+    data = Dataset.from_frame(table(0), "y", missing="branch", categorical=["c"], task="classification")
+    built = make_formulation("oct", {"alpha": 0.0}).build(data, depth=1)
+    free = built.solve(keep_trees=100).trees
+    forbid_features(built, "a (missing low)")
+    trees = built.solve(keep_trees=100).trees
+    assert trees.complete
+    keys = [key_of(tree.unscaled(), data, labelled=True) for tree in trees]
+    assert len(set(keys)) == len(keys)
+    # All trees of the free listing but those that need the forbidden feature are among them.
+    other = {key_of(tree.unscaled(), data, labelled=True) for tree in free if tree.w[0, 0] == 0}
+    assert other < set(keys)
+    assert any(tree.w[0, 1] for tree in trees)

@@ -3,7 +3,9 @@ r"""All univariate trees whose loss is near the optimum, or the best so many of 
 A *tree* is, at every node that splits, a feature and the set of samples that it sends left, and a label at every leaf.
 Thresholds between the same two neighbouring values of the samples at a node are one split; every leaf holds samples, at
 least ``N_min``. A leaf has the label of least loss, the first of several; where ``all_labels`` is asked for, any. A
-split whose two sides are leaves with a prediction in common that is best for both (with the same label) is none.
+split whose two sides are leaves with a prediction in common that is best for both (with the same label) is none. Of the
+features of one column of the table, those that part the samples at a node alike are one split: they differ in where
+missing values or levels go that none of these samples has.
 
 The trees of a set of rows are listed from the last level up. A threshold of the upper levels is expanded where the best
 trees of both sides, found by :mod:`mipforest.searches.exact.cover_search`, fit into the budget of losses; with three
@@ -379,6 +381,8 @@ class _Listing:
         Limits of these labels.
     stopped
         Asked now and then whether to stop.
+    columns
+        (p,) column of each feature; ``None`` where each is one of its own.
     """
 
     rows: Rows
@@ -388,6 +392,7 @@ class _Listing:
     all_labels: bool
     limits: Limits
     stopped: Callable[[], bool]
+    columns: IntArray | None = None
     _known: dict[tuple[int, bytes], Trees] = field(default_factory=dict)
     _bounds: dict[bytes, tuple[float, float, float]] = field(default_factory=dict)
     _remembered: int = 0
@@ -422,16 +427,35 @@ class _Listing:
         self._add_leaf(part, found)
         if levels == 1:
             return self._add_splits(part, found)
+        seen = set[tuple[int, bytes]]()
         for f, t, left, right in self._thresholds(part, levels, found):
             if self.stopped():
                 raise Stopped
             on_left, on_right = part.sides(f, t)
+            if self._met(seen, f, on_left if part.number[0] in on_left else on_right):
+                continue
             rest = found.budget - self.cost
             trees = self.below(on_left, levels - 1, rest - right)
             if len(trees.value):
                 others = self.below(on_right, levels - 1, rest - max(left, float(trees.value[0])))
                 found.add_pairs(part.cut(f, t), trees, others, self.cost, self._same(part, trees, others))
         return None
+
+    def _met(self, seen: set[tuple[int, bytes]], f: int, side: IntArray | Int32Array) -> bool:
+        """Return whether a column that is several features has parted rows before, by the side of the first row."""
+        if self.columns is None or not self._several[f]:
+            return False
+        key = int(self.columns[f]), np.sort(side).tobytes()
+        met = key in seen
+        seen.add(key)
+        return met
+
+    @cached_property
+    def _several(self) -> BoolArray:
+        """(p,) whether the column of each feature is several features."""
+        assert self.columns is not None
+        several: BoolArray = np.bincount(self.columns)[self.columns] > 1
+        return several
 
     def _same(self, part: _Part, left: Trees, right: Trees) -> BoolArray:
         """Return (leaves at the left, leaves at the right) whether a split is none with these on its sides."""
@@ -461,6 +485,12 @@ class _Listing:
         size = rows.size[order].cumsum(axis=1)[:, :-1]
         there = np.diff(ranks, axis=1) > 0
         there &= (size >= rows.N_min) & (rows.size.sum() - size >= rows.N_min)
+        if self.columns is not None:
+            seen = set[tuple[int, bytes]]()
+            for g in np.flatnonzero(self._several[: len(there)]).tolist():
+                for last in np.flatnonzero(there[g]).tolist():
+                    one, rest = order[g, : last + 1], order[g, last + 1 :]
+                    there[g, last] = not self._met(seen, g, one if 0 in one else rest)
         f, at = np.nonzero(there)
         cuts = np.column_stack([f, ranks[f, at], ranks[f, at + 1]]).astype(np.int64)
         first = np.zeros(len(f), np.int64)
@@ -606,6 +636,7 @@ def list_trees(
     shrink: bool,
     all_labels: bool = False,
     limits: LabelSums | None = None,
+    columns: IntArray | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> ListedTrees:
     """List the trees within a budget, the best first.
@@ -616,7 +647,7 @@ def list_trees(
         What trees are charged.
     depth
         Most splits on a path, 1 to 3.
-    budget, most, shrink, all_labels, limits, stopped
+    budget, most, shrink, all_labels, limits, columns, stopped
         As for :meth:`~mipforest.problem.tree_search.TreeSearch.list_trees`.
     """
     if limits is not None and limits.use.shape[2] > problem.prediction_costs.shape[1]:
@@ -632,7 +663,7 @@ def list_trees(
     tolerance = TOLERANCE * scale
     loss = budget * problem.unit - base + 2.0 * tolerance
     room = most if shrink and not len(held) else max(most, MAX_LISTED)
-    listing = _Listing(rows, problem.split_cost, tolerance, room, all_labels, held, stopped)
+    listing = _Listing(rows, problem.split_cost, tolerance, room, all_labels, held, stopped, columns)
     found, ended = _Collected(loss, most, shrinks=shrink, limits=held.left_for(everything)), True
     found_cuts = None
     try:

@@ -164,21 +164,6 @@ class Gurobi(Solver):
             row_duals=answer.row_duals,
         )
 
-    def solution_pool(self, form: MatrixForm, settings: SolveSettings, k: int) -> list[FloatArray]:
-        """Return Gurobi's k best points (``PoolSearchMode`` 2)."""
-        from mipforest.solvers.gurobi.session import gurobi_session
-
-        self.require(form)
-        require_plain_numbers(form)
-        worker = Worker(form.maximize, _keeping_ctrl_c(None))
-
-        def work() -> list[FloatArray]:
-            with gurobi_session(form, settings, worker) as session:
-                session.build()
-                return session.solution_pool(k)
-
-        return worker.call(work)
-
     def infeasible_subsystem(self, form: MatrixForm, settings: SolveSettings) -> IntArray | None:
         """Return the rows of Gurobi's irreducible infeasible subsystem (``computeIIS``), of any model."""
         from mipforest.solvers.gurobi.session import gurobi_session

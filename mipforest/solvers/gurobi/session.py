@@ -489,24 +489,6 @@ class GurobiSession:
             return None  # Gurobi has none, such as without crossover
         return duals
 
-    def solution_pool(self, k: int) -> list[FloatArray]:
-        """Return up to k of the best points of a model with integers.
-
-        Raises
-        ------
-        GurobiError
-            If Gurobi fails.
-        """
-        model = self._model
-        set_option(model, "PoolSearchMode", _THE_BEST)
-        set_option(model, "PoolSolutions", k)
-        self._optimize()
-        points = []
-        for number in range(model.SolCount):
-            model.Params.SolutionNumber = number
-            points.append(np.array(self._x.Xn) + 0.0)
-        return points
-
     def infeasible_subsystem(self) -> IntArray | None:
         """Return the rows of Gurobi's irreducible infeasible subsystem, indicator rows behind the linear ones.
 
@@ -566,9 +548,6 @@ class GurobiSession:
             raise self._listener.failure
         return _NAMES[self._model.Status]
 
-
-#: Gurobi's search for the k best solutions, in place of any that it comes across.
-_THE_BEST = 2
 
 #: What Gurobi writes to its log when it takes a start, and when it does not.
 _TAKEN, _REFUSED = "Loaded user MIP start", "did not produce a new incumbent"

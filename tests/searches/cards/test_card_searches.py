@@ -3,11 +3,19 @@
 from itertools import combinations, product
 
 import numpy as np
+import pandas as pd
 import pytest
 from tolerance import at_least, at_most
 
 from mipforest import get_formulation
-from mipforest.constraints import at_most_of, max_total, monotone, require_features
+from mipforest.constraints import (
+    at_most_of,
+    feature_budget,
+    forbid_features,
+    max_total,
+    monotone,
+    require_features,
+)
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
 from mipforest.heuristics.score_cards import CardProblem, exact_loss, saturated
@@ -169,3 +177,23 @@ def test_what_searches_do_not_take():
         Unsupported, match=r"takes score cards of least log-loss .* and oct has trees of univariate splits"
     ):
         get_formulation("oct")().build(binary(1), 1).solve("card-enumeration")
+
+
+def test_the_cut_loop_pays_columns_once():
+    """Levels are rules of one column; the binaries of columns are completed for each card."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"c": rng.choice(list("rgb"), 30), "z": rng.integers(0, 2, 30)})
+    frame["y"] = np.where((frame["c"] == "r") | (rng.random(30) < 0.2), "v", "u")
+    data = Dataset.from_frame(frame, "y", scaling="none")
+    formulation = Ogrs(rules=2, min_points=-2, max_points=2)
+    found = []
+    for constrain in (lambda p: feature_budget(p, 1), lambda p: forbid_features(p, "z")):
+        problem = formulation.build(data)
+        constrain(problem)
+        result = problem.solve("cut-loop", time_limit=60, gap=1e-5)
+        assert result.verified, result.failed_checks
+        assert result.status == "optimal"
+        found.append(result)
+    # The column z alone is worse.
+    assert found[0].objective == pytest.approx(found[1].objective, rel=1e-5)
+    assert all(name.startswith("c=") for name in found[0].features_used)
