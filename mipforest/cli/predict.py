@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from mipforest.cli.output import print_json, print_text
 from mipforest.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
+    from mipforest.data.loading import TextFormat
     from mipforest.runs import Saved
 
 #: Name of the column that is added.
@@ -96,6 +98,41 @@ def predict(
         str | None,
         Option("--encoding", metavar="NAME", help="Encoding of the file; by default that of the run."),
     ] = None,
+    thousands: Annotated[
+        str | None,
+        Option(
+            "--thousands",
+            metavar="SIGN",
+            help="Sign between thousands in numbers; by default that of the run.",
+        ),
+    ] = None,
+    header: Annotated[
+        bool | None,
+        Option(
+            "--header/--no-header",
+            help="Whether the first line holds names of columns; by default as in the file of the run.",
+        ),
+    ] = None,
+    names: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN,COLUMN,...", help="Names of all columns; by default those of the run's --names."
+        ),
+    ] = None,
+    missing_values: Annotated[
+        str | None,
+        Option(
+            metavar="WORD,WORD,...",
+            help="Words and numbers that stand for missing values; by default those of the run.",
+        ),
+    ] = None,
+    keep_words: Annotated[
+        str | None,
+        Option(
+            metavar="WORD,WORD,...",
+            help="Words such as None that do not stand for missing values; by default those of the run.",
+        ),
+    ] = None,
     spreadsheet: Annotated[
         bool,
         Option(
@@ -124,9 +161,11 @@ def predict(
 
     A prescriptive tree predicts the treatment, and the outcome under each; --json has 'outcomes' by treatment.
     """
-    from mipforest.data.loading import PLAIN, TextFormat, read_file
-    from mipforest.data.table import dates_as_numbers, row_text
-    from mipforest.runs import read_run
+    from mipforest.data.convention import Convention
+    from mipforest.data.lines import row_text
+    from mipforest.data.loading import PLAIN, is_text_file, read_file
+    from mipforest.data.table import with_text_names
+    from mipforest.runs import DataSource, read_run
 
     solved = read_run(run)
     saved = solved.found
@@ -135,16 +174,33 @@ def predict(
     if output is not None and output.suffix.lower() != ".csv":
         raise CommandError(f"{output} does not end in .csv; predictions are written as .csv")
     source = solved.result.get("data_source", {})
-    as_written = TextFormat(
-        sep if sep is not None else source.get("sep", PLAIN.sep),
-        decimal if decimal is not None else source.get("decimal", PLAIN.decimal),
-        encoding if encoding is not None else source.get("encoding", PLAIN.encoding),
-    )
-    frame = read_file(table, as_written if table.name.endswith((".csv", ".csv.gz")) else PLAIN)
+    as_of_run = DataSource.from_dict(source) if source else DataSource(data="")
+    said = {"sep": sep, "decimal": decimal, "encoding": encoding, "thousands": thousands}
+    said |= {"names": names, "missing_values": missing_values, "keep_words": keep_words}
+    lists = ("names", "missing_values", "keep_words")
+    changes: dict[str, Any] = {
+        name: o.listed(value) if name in lists else value
+        for name, value in given.items()
+        if value is not None
+    }
+    if header is not None:
+        changes["header"] = header
+    as_of_run = replace(as_of_run, **changes)
+    written = as_of_run.written
+    if names is None and written.names is not None:
+        written = _with_names_of(table, written, saved.target)
+    frame = read_file(table, written if is_text_file(table) else PLAIN)
     given = frame  # what is written again, with its dates as they stand
     try:
-        but = (str(solved.result.get("data", {}).get("target")), *source.get("keep", ()))
-        frame = dates_as_numbers(frame, source.get("dates"), but)
+        convention = Convention(
+            decimal=written.decimal,
+            thousands=written.thousands,
+            missing_values=written.missing_values,
+            dates=as_of_run.dates,
+            date_order=as_of_run.date_order,
+        )
+        others = (saved.target, saved.treatment, weight)
+        frame = saved.encoding.as_written(with_text_names(frame), convention, others, saved.needed)
     except DataError as error:
         raise error.located(str(table)) from error
     _refuse_gaps(frame, saved, table)
@@ -192,12 +248,14 @@ def predict(
         print_text(f"{output}: {len(predicted)} predictions in the column {added[0]!r}{others}")
     for name, value in quality.items():
         # Predictions on standard output stay alone there.
-        written = f"{value:.1%}" if name in _SHARES else f"{value:.6g}"
-        print(f"{name}: {written}", file=sys.stderr if output is None else sys.stdout)
+        shown = f"{value:.1%}" if name in _SHARES else f"{value:.6g}"
+        print(f"{name}: {shown}", file=sys.stderr if output is None else sys.stdout)
 
 
 def _refuse_gaps(frame: Any, saved: Saved, table: Path) -> None:
     """Name the first sample that lacks a value: unlike in training, no sample can be left out."""
+    from mipforest.data.lines import row_text
+
     for column in saved.encoding.columns_of(saved.needed):
         if (
             column.fill is None
@@ -207,8 +265,26 @@ def _refuse_gaps(frame: Any, saved: Saved, table: Path) -> None:
         ):
             row = int(frame[column.name].isna().to_numpy().argmax())
             raise CommandError(
-                f"{table}: row {frame.index[row]} has no value in column {column.name!r}; fill it in, or remove the row"
+                f"{table}: {row_text(frame, frame.index[row])} has no value in column {column.name!r}, which the tree "
+                "or card reads; fill it in, or remove the row"
             )
+
+
+def _with_names_of(table: Path, written: TextFormat, target: str) -> TextFormat:
+    """Return how a new file is read whose run's file got names for its columns: its target may be absent.
+
+    A first line that holds these names is a line of names.
+    """
+    from mipforest.data.loading import first_line, is_text_file
+
+    names = written.names
+    if names is None or not is_text_file(table):
+        return written
+    found = first_line(table, written)
+    without = tuple(name for name in names if name != target)
+    if found in (names, without):
+        return replace(written, header=True, names=None)
+    return replace(written, names=without) if len(found) == len(without) else written
 
 
 def _labels(saved: Saved, frame: Any, unseen: o.Unseen) -> list[str] | list[float]:
