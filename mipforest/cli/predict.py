@@ -17,7 +17,7 @@ from mipforest.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
     from mipforest.data.loading import TextFormat
-    from mipforest.runs import Saved
+    from mipforest.runs import DataSource, Saved
 
 #: Name of the column that is added.
 PREDICTION = "prediction"
@@ -161,9 +161,8 @@ def predict(
 
     A prescriptive tree predicts the treatment, and the outcome under each; --json has 'outcomes' by treatment.
     """
-    from mipforest.data.convention import Convention
     from mipforest.data.lines import row_text
-    from mipforest.data.loading import PLAIN, is_text_file, read_file
+    from mipforest.data.loading import PLAIN, WRITTEN, is_text_file, read_file
     from mipforest.data.table import with_text_names
     from mipforest.runs import DataSource, read_run
 
@@ -173,34 +172,25 @@ def predict(
         raise CommandError("--proba: a prescriptive tree estimates outcomes, no probabilities; leave it out")
     if output is not None and output.suffix.lower() != ".csv":
         raise CommandError(f"{output} does not end in .csv; predictions are written as .csv")
-    source = solved.result.get("data_source", {})
-    as_of_run = DataSource.from_dict(source) if source else DataSource(data="")
-    said = {"sep": sep, "decimal": decimal, "encoding": encoding, "thousands": thousands}
-    said |= {"names": names, "missing_values": missing_values, "keep_words": keep_words}
-    lists = ("names", "missing_values", "keep_words")
-    changes: dict[str, Any] = {
-        name: o.listed(value) if name in lists else value
-        for name, value in given.items()
-        if value is not None
-    }
-    if header is not None:
-        changes["header"] = header
-    as_of_run = replace(as_of_run, **changes)
-    written = as_of_run.written
+    try:
+        of_run = DataSource.from_dict(solved.result.get("data_source") or {"data": ""})
+    except TypeError as error:
+        raise CommandError(f"{run}: the entry 'data_source' of result.json is malformed ({error})") from error
+    source = _source_like(
+        of_run,
+        {"sep": sep, "decimal": decimal, "encoding": encoding, "thousands": thousands, "header": header},
+        {"names": names, "missing_values": missing_values, "keep_words": keep_words},
+    )
+    written = source.written
     if names is None and written.names is not None:
         written = _with_names_of(table, written, saved.target)
     frame = read_file(table, written if is_text_file(table) else PLAIN)
     given = frame  # what is written again, with its dates as they stand
     try:
-        convention = Convention(
-            decimal=written.decimal,
-            thousands=written.thousands,
-            missing_values=written.missing_values,
-            dates=as_of_run.dates,
-            date_order=as_of_run.date_order,
-        )
-        others = (saved.target, saved.treatment, weight)
-        frame = saved.encoding.as_written(with_text_names(frame), convention, others, saved.needed)
+        told = frame.attrs[WRITTEN]
+        convention = replace(source.convention, decimal=told.decimal, thousands=told.thousands)
+        no_features = (saved.target, saved.treatment, weight)
+        frame = saved.encoding.as_written(with_text_names(frame), convention, no_features, saved.needed)
     except DataError as error:
         raise error.located(str(table)) from error
     _refuse_gaps(frame, saved, table)
@@ -268,6 +258,15 @@ def _refuse_gaps(frame: Any, saved: Saved, table: Path) -> None:
                 f"{table}: {row_text(frame, frame.index[row])} has no value in column {column.name!r}, which the tree "
                 "or card reads; fill it in, or remove the row"
             )
+
+
+def _source_like(source: DataSource, said: Mapping[str, Any], lists: Mapping[str, str | None]) -> DataSource:
+    """Return the source of a run with what the user says of a new file."""
+    changes = {name: value for name, value in said.items() if value is not None}
+    changes |= {name: o.listed(value) for name, value in lists.items() if value is not None}
+    if "decimal" in changes and "thousands" not in changes and source.thousands == changes["decimal"]:
+        changes["thousands"] = None
+    return replace(source, **changes)
 
 
 def _with_names_of(table: Path, written: TextFormat, target: str) -> TextFormat:

@@ -31,6 +31,9 @@ EXACT = 1 << 53
 #: "5more", all values are levels, and a remark names the one that is no number.
 MANY_NUMBERS = 10
 
+#: Texts that are looked at before all of a column are.
+_SAMPLE = 200
+
 #: Signs that set thousands apart, each with how it is found in texts.
 _THOUSANDS = {",": ",", ".": r"\.", "'": "['\u2019]", " ": "[ \u00a0\u202f]"}
 
@@ -191,6 +194,10 @@ def read_all(levels: Any, convention: Convention = PLAIN, *, known: bool = False
     """
     if not len(levels):
         return None
+    few = sample_of(levels)
+    # Of names and identifiers, which may be many, some tell.
+    if len(few) < len(levels) and read_all(few, convention, known=known) is None:
+        return None
     values = numbers_in(levels, convention)
     if values.notna().all():
         return Reading(_exact(levels, values, convention), "")
@@ -208,6 +215,11 @@ def read_all(levels: Any, convention: Convention = PLAIN, *, known: bool = False
         return None
     values = numbers_in(parts["number"], convention)
     return Reading(_exact(parts["number"], values, convention), sign) if values.notna().all() else None
+
+
+def sample_of(levels: Any) -> Any:
+    """Return at most some hundreds of texts, evenly spaced."""
+    return levels.iloc[:: len(levels) // _SAMPLE + 1]
 
 
 def signed_parts(levels: Any) -> Any:
@@ -235,6 +247,9 @@ def tells_itself(levels: Any, given: Convention = PLAIN) -> Convention | None:
     thousands signs, such as ``1.250.000``, or with blanks or apostrophes between thousands.
     """
     if given.thousands is not None or given.decimal != "." or read_all(levels, given) is not None:
+        return None
+    few = sample_of(levels)
+    if all(read_all(few, other) is None for other in given.others()):
         return None
     both = levels.str.contains(".", regex=False) & levels.str.contains(",", regex=False)
     several = levels.str.contains(r"[.,]\d{3}[.,]\d{3}", regex=True)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from mipforest.data.convention import MANY_NUMBERS, DateOrder, Dates, is_text
+from mipforest.data.convention import MANY_NUMBERS, DateOrder, Dates, is_text, levels_of, sample_of
 from mipforest.data.lines import row_text
 from mipforest.errors import DataError, some_of
 
@@ -92,6 +92,8 @@ def _way_of(levels: Any) -> Any:
 
     ways = pd.Series(pd.NA, index=levels.index, dtype=object)
     for name, way in _WAYS.items():
+        if ways.notna().all():
+            break
         ways[ways.isna() & levels.str.fullmatch(way, flags=re.IGNORECASE).astype(bool)] = name
     return ways
 
@@ -205,7 +207,10 @@ def holds_dates(column: Any) -> bool:
         return False
     if pd.api.types.infer_dtype(present) in ("date", "datetime"):
         return True
-    return is_text(present) and bool(_way_of(_levels(present)).notna().all())
+    if not is_text(present):
+        return False
+    levels = levels_of(present)
+    return bool(is_date(sample_of(levels)).all() and is_date(levels).all())
 
 
 def many_dates(column: Any) -> bool:
@@ -227,7 +232,8 @@ def dates_as_numbers(
     dates
         ``"days"``: one column ``NAME (days)``, days since 1970-01-01 with their fractions; of times of day
         ``NAME (hours)``. ``"parts"``: columns ``NAME (year)``, ``(month)`` from 1, ``(day)`` from 1 and
-        ``(weekday)``, 0 on Mondays; of months the first two; of times ``NAME (hour)`` and ``(minute)``. ``None`` changes nothing.
+        ``(weekday)``, 0 on Mondays; of months the first two; of times ``NAME (hour)`` and ``(minute)``. ``None``
+        changes nothing.
     but
         Names of columns that stay, such as the target.
     order
@@ -288,12 +294,6 @@ def dates_as_numbers(
     return changed
 
 
-def _levels(column: Any) -> Any:
-    import pandas as pd
-
-    return pd.Series(column.dropna().unique(), dtype=object).astype(str).str.strip()
-
-
 def _moments_of(column: Any, order: DateOrder | None) -> tuple[Any, str, DateOrder | None]:
     """Return the dates or hours of a column that holds some, what they are, and their order."""
     import pandas as pd
@@ -323,7 +323,7 @@ def dates_refused(names: Sequence[str], features: Any) -> DataError:
     """Return the error that columns hold dates or times."""
     shown = some_of([f"{name!r} ({features[name].dropna().iloc[0]!s:.30})" for name in names])
     texts = [name for name in names if is_text(features[name])]
-    reads = {name: read_moments(_levels(features[name])) for name in texts}
+    reads = {name: read_moments(levels_of(features[name])) for name in texts}
     unclear = {name: read.doubtful for name, read in reads.items() if read is not None and read.doubtful}
     doubt, how, told = "", "", ""
     if unclear:

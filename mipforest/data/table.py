@@ -30,6 +30,7 @@ from mipforest.data.convention import (
     read_all,
     read_columns,
     resolved,
+    sample_of,
     signed_parts,
 )
 from mipforest.data.dates import dates_as_numbers, dates_refused, is_date, many_dates
@@ -125,7 +126,7 @@ def refuse_empty(frame: Any) -> None:
         option = " ".join(f"--drop {shlex.quote(name)}" for name in empty[:8])
         have = "columns {} have" if len(empty) > 1 else "column {} has"
         raise DataError(
-            f"{have.format(some_of([repr(name) for name in empty]))} no value in any row: there is nothing to learn from",
+            f"{have.format(some_of([repr(name) for name in empty]))} no value in any row: nothing can be learned there",
             hint=f"leave it out with drop={empty[:8]!r}",
             option=f"leave it out with {option}",
         )
@@ -710,30 +711,30 @@ def _not_read(column: Any, levels: Any, convention: Convention, features: Any) -
     slip = _slip_among_numbers(column, convention)
     named = shlex.quote(name)
     if slip is not None and slip.numbers >= MANY_NUMBERS:
-        words, listed = "", ""
+        absent, listed = "", ""
         if 0 < len(slip.words) <= _FEW_WORDS:
-            words = f", read it as missing with missing_values={list(slip.words)!r}"
+            absent = f", read it as missing with missing_values={list(slip.words)!r}"
             listed = f", read it as missing with --missing-values {shlex.quote(','.join(slip.words))}"
         return DataError(
             f"column {name!r} holds numbers and text: {row_text(features, slip.row)} holds {slip.value!r:.60}, and "
             f"{slip.numbers} of its {slip.levels} different values are numbers; as text, each would be a feature",
-            hint=f"correct the value (with a decimal point, or empty for missing=){words}, leave the column out with "
+            hint=f"correct the value (with a decimal point, or empty for missing=){absent}, leave the column out with "
             f"drop=[{name!r}], or take it as text with keep=[{name!r}] or astype('category')",
             option=f"correct the value (with a decimal point, or empty for --missing){listed}, leave the column out "
             f"with --drop {named}, or take it as text with --keep {named}",
         )
-    dates = int(is_date(levels).sum())
+    dates = int(is_date(levels).sum()) if _mostly(is_date(sample_of(levels))) else 0
     if MANY_NUMBERS <= dates < len(levels) and 2 * dates > len(levels):
         words = [level for level, dated in zip(levels, is_date(levels), strict=True) if not dated]
-        missing, listed = "", ""
+        absent, listed = "", ""
         if len(words) <= _FEW_WORDS:
-            missing = f", read it as missing with missing_values={words!r}"
+            absent = f", read it as missing with missing_values={words!r}"
             listed = f", read it as missing with --missing-values {shlex.quote(','.join(words))}"
         return DataError(
             f"column {name!r} holds dates and text: {row_text(features, _row_of(column, words[0]))} holds "
             f"{words[0]!r:.60}, and {dates} of its {len(levels)} different values are dates; as text, each would be a "
             "feature",
-            hint=f"correct the value{missing}, leave the column out with drop=[{name!r}], or take it as text with "
+            hint=f"correct the value{absent}, leave the column out with drop=[{name!r}], or take it as text with "
             f"keep=[{name!r}]",
             option=f"correct the value{listed}, leave the column out with --drop {named}, or take it as text with "
             f"--keep {named}",
@@ -791,12 +792,9 @@ def _slip_among_numbers(column: Any, convention: Convention = PLAIN) -> _Slip | 
     if isinstance(column.dtype, pd.CategoricalDtype):
         return None
     levels = levels_of(column)
-    plain = numbers_in(levels, convention).notna()
-    parts = signed_parts(levels)
-    numbers_of = parts["number"].where(parts["number"].notna(), "")
-    meant = plain.copy()
-    for other in (convention, *convention.others()):
-        meant |= numbers_in(numbers_of, other).notna()
+    if not _mostly(_meant(sample_of(levels), convention)):
+        return None
+    plain, meant = numbers_in(levels, convention).notna(), _meant(levels, convention)
     count = int(meant.sum())
     if plain.all() or 2 * count <= len(levels) or read_all(levels, convention) is not None:
         return None
@@ -804,6 +802,21 @@ def _slip_among_numbers(column: Any, convention: Convention = PLAIN) -> _Slip | 
     value = levels[~(plain if meant.all() else meant)].iloc[0]
     read = read_all(levels[meant], convention) is not None
     return _Slip(_row_of(column, value), value, count, len(levels), tuple(levels[~meant]) if read else ())
+
+
+def _meant(levels: Any, convention: Convention) -> Any:
+    """Return whether each of some texts is a number, however it is written, as a pandas Series."""
+    parts = signed_parts(levels)
+    number = parts["number"].where(parts["number"].notna(), "")
+    meant = numbers_in(levels, convention).notna()
+    for other in (convention, *convention.others()):
+        meant |= numbers_in(number, other).notna()
+    return meant
+
+
+def _mostly(some: Any) -> bool:
+    """Return whether so many of a sample are true that more than half of all may be."""
+    return bool(3 * some.sum() >= len(some))
 
 
 def _row_of(column: Any, value: str) -> object:

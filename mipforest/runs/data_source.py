@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 
 from mipforest.data import DataError, Dataset, load, reward_scores
-from mipforest.data.convention import DateOrder, Dates
+from mipforest.data.convention import Convention, DateOrder, Dates
 from mipforest.data.encoding import Scaling
 from mipforest.data.loading import PLAIN, SUFFIXES, TextFormat, is_text_file, read_file
 from mipforest.data.reward_scores import Scores
@@ -92,6 +92,11 @@ class DataSource:
     def written(self) -> TextFormat:
         """How text files of data are written."""
         return TextFormat(**{field.name: getattr(self, field.name) for field in fields(TextFormat)})
+
+    @property
+    def convention(self) -> Convention:
+        """How values are written, in text files and in tables."""
+        return Convention(**{field.name: getattr(self, field.name) for field in fields(Convention)})
 
     def as_found(self, data: Dataset) -> DataSource:
         """Return the source with what its data told of how values are written, so that new files are read alike."""
