@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -162,7 +163,7 @@ def predict(
     A prescriptive tree predicts the treatment, and the outcome under each; --json has 'outcomes' by treatment.
     """
     from mipforest.data.lines import row_text
-    from mipforest.data.loading import PLAIN, WRITTEN, is_text_file, read_file
+    from mipforest.data.loading import PLAIN, WRITTEN, first_line, is_text_file, read_file
     from mipforest.data.table import with_text_names
     from mipforest.runs import DataSource, read_run
 
@@ -184,7 +185,12 @@ def predict(
     written = source.written
     if names is None and written.names is not None:
         written = _with_names_of(table, written, saved.target)
-    frame = read_file(table, written if is_text_file(table) else PLAIN)
+    if is_text_file(table):
+        # What the run left out before names were checked is left out here, too; all else is written again.
+        counts = Counter(first_line(table, written) if written.header and written.names is None else ())
+        frame = read_file(table, written, [name for name in source.drop if counts[name] > 1])
+    else:
+        frame = read_file(table, PLAIN)
     given = frame  # what is written again, with its dates as they stand
     try:
         told = frame.attrs[WRITTEN]
@@ -266,6 +272,8 @@ def _source_like(source: DataSource, said: Mapping[str, Any], lists: Mapping[str
     changes |= {name: o.listed(value) for name, value in lists.items() if value is not None}
     if "decimal" in changes and "thousands" not in changes and source.thousands == changes["decimal"]:
         changes["thousands"] = None
+    if changes.get("header") and "names" not in changes:
+        changes["names"] = None  # those of the first line
     return replace(source, **changes)
 
 

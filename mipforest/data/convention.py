@@ -246,15 +246,15 @@ def tells_itself(levels: Any, given: Convention = PLAIN) -> Convention | None:
     They do where they can be read in one way alone: with points beside commas, such as ``2.018,5``, with several
     thousands signs, such as ``1.250.000``, or with blanks or apostrophes between thousands.
     """
-    if given.thousands is not None or given.decimal != "." or read_all(levels, given) is not None:
+    if given.thousands is not None or given.decimal != ".":
         return None
     few = sample_of(levels)
-    if all(read_all(few, other) is None for other in given.others()):
+    if read_all(few, given) is None and all(read_all(few, other) is None for other in given.others()):
         return None
     both = levels.str.contains(".", regex=False) & levels.str.contains(",", regex=False)
     several = levels.str.contains(r"[.,]\d{3}[.,]\d{3}", regex=True)
     apart = levels.str.contains(r"\d['\u2019 \u00a0\u202f]\d{3}", regex=True)
-    if not (both | several | apart).any():
+    if not (both | several | apart).any() or read_all(levels, given) is not None:
         return None
     return next((other for other in given.others() if read_all(levels, other) is not None), None)
 
@@ -392,7 +392,7 @@ def read_columns(
             if is_known and read is None and len(levels):
                 raise _no_number(column, levels, convention, frame)
             # Plain numbers that are text one and all were meant so.
-            plain = read is not None and not read.sign and numbers_in(levels).notna().all()
+            plain = read is not None and not read.sign and _are_plain(levels, convention)
             lost = is_known or column.isna().sum() > given.isna().sum()
             if read is not None and (not plain or lost):
                 notes += _said(str(name), levels, read)
@@ -402,6 +402,12 @@ def read_columns(
     changed = pd.DataFrame(columns, index=frame.index)
     changed.attrs |= frame.attrs
     return Read(changed, tuple(notes))
+
+
+def _are_plain(levels: Any, convention: Convention) -> bool:
+    """Return whether texts are numbers that need no convention."""
+    usual = convention.decimal == "." and convention.thousands is None
+    return bool(numbers_in(levels).notna().all() if usual else levels.str.fullmatch(r"[+-]?\d+").all())
 
 
 def _no_number(column: Any, levels: Any, convention: Convention, frame: Any) -> DataError:

@@ -27,6 +27,7 @@ from mipforest.data.convention import (
     is_text,
     levels_of,
     numbers_in,
+    read_all,
     resolved,
     stripped,
 )
@@ -182,10 +183,10 @@ def read_file(path: Path, written: TextFormat = PLAIN, drop: Collection[str] = (
     _check_path(path)
     try:
         if not is_text_file(path):
-            typed = replace(PLAIN, names=written.names, missing_values=written.missing_values)
-            if written != typed:
+            of_values = replace(PLAIN, names=written.names, missing_values=written.missing_values)
+            if written != replace(of_values, decimal=written.decimal, thousands=written.thousands):
                 raise DataError(
-                    f"{path} is a table of typed values: separator, decimal sign and encoding are those of text "
+                    f"{path} is a table of typed values: separator, encoding and lines of names are those of text "
                     "files; leave them out"
                 )
             frame = _read_parquet(path) if path.name.endswith(".parquet") else _read_arff(path)
@@ -241,20 +242,38 @@ def _read_text(path: Path, written: TextFormat, drop: Collection[str]) -> Any:
     if layout.replaced:
         remarks.append(f"the names of the first line were replaced: {some_of(layout.replaced)}")
     frame = _table_of(content, layout, written, drop)
+    if written.header and written.names is None:
+        _refuse_data_as_names(path, frame, layout.given)
+    _refuse_equal_names(layout, list(frame.columns))
     found = resolved(frame, Convention(decimal=written.decimal, thousands=written.thousands))
     if (found.decimal, found.thousands) != (written.decimal, written.thousands):
         # Numbers that pandas has read already, such as 2.018, are written so, too.
         written = replace(written, decimal=found.decimal, thousands=found.thousands)
-        frame = _table_of(content, layout, written, drop)
+        before, frame = frame, _table_of(content, layout, written, drop)
+        _refuse_mixed(path, before, frame, found)
         remarks.append(f"numbers are read with {found.options(Convention())[0]}, as columns of text tell")
     if frame.empty:
         raise DataError(f"{path} has column names but no rows; add data below them")
-    if written.header and written.names is None:
-        _refuse_data_as_names(path, frame, layout.given)
     frame.attrs[LINES] = FileLines(path, written, layout)
     frame.attrs[WRITTEN] = written
     frame.attrs[REMARKS] = tuple(remarks)
     return frame
+
+
+def _refuse_mixed(path: Path, before: Any, frame: Any, found: Convention) -> None:
+    """Refuse a file in which some numbers are numbers no more under the convention that others tell."""
+    lost = [name for name in frame if is_text(frame[name]) and not is_text(before[name])]
+    points = [name for name in lost if read_all(levels_of(frame[name]), found) is None]
+    if points:
+        others = [
+            name for name in frame if is_text(before[name]) and read_all(levels_of(before[name]), found)
+        ]
+        raise DataError(
+            f"{path}: numbers are written in different ways: {some_of(list(map(repr, others)))} with "
+            f"{found.options(Convention())[0]}, {some_of(list(map(repr, points)))} with points; write them in one way",
+            hint=f"or leave some of them out, such as with drop=[{others[0]!r}]",
+            option=f"or leave some of them out, such as with --drop {shlex.quote(others[0])}",
+        )
 
 
 @dataclass(frozen=True)
@@ -316,11 +335,10 @@ class _Layout:
         if written.header and written.names is None:
             if all(map(_is_number, names)):
                 raise _first_line_is_data(path, names, "numbers, not column names")
-            empty = names.count("")
-            if empty > 1 and empty == len(names) - 1:
+            if len(names) > 1 and names[0] and not any(names[1:]):
                 raise DataError(
-                    f"the first line of {path} has one text, {next(filter(None, names))!r:.60}, and {empty} empty "
-                    "names: this looks like a title",
+                    f"the first line of {path} has one text, {names[0]!r:.60}, and {len(names) - 1} empty name(s): "
+                    "this looks like a title",
                     hint="leave the line out with skip_lines=1",
                     option="leave the line out with --skip-lines 1",
                 )
@@ -373,9 +391,7 @@ def _refuse_data_as_names(path: Path, frame: Any, names: Sequence[str]) -> None:
             elif levels.nunique() <= len(levels) / 2:  # of names and identifiers nothing can be told
                 texts.append(False)
     alike = sum(texts)
-    if (numeric and not all(numeric)) or not (numeric or texts):
-        return
-    if (2 * alike > len(texts)) or (numeric and not texts):
+    if all(numeric) and 2 * alike > len(texts):
         raise _first_line_is_data(path, names, "values such as those below it, not column names")
 
 
@@ -385,8 +401,6 @@ def _table_of(content: bytes, layout: _Layout, written: TextFormat, drop: Collec
     from pandas.errors import ParserError, ParserWarning
 
     kept = [k for k, name in enumerate(layout.names) if name not in drop]
-    names = [layout.names[k] for k in kept]
-    _refuse_equal_names(layout, names)
     # Positions stand for names while the file is read: those that are left out may be equal.
     options: dict[str, Any] = {
         "sep": r"\s+" if layout.separator == " " else layout.separator,
@@ -405,15 +419,12 @@ def _table_of(content: bytes, layout: _Layout, written: TextFormat, drop: Collec
             warnings.simplefilter("error", ParserWarning)
             frame = _with_exact_integers(pd.read_csv(BytesIO(content), **options), content, options)
     except (ParserError, ParserWarning, csv.Error) as error:
-        raise DataError(_what_is_irregular(layout, content, str(error))) from error
-    frame = frame[kept].set_axis(
-        [name or f"Unnamed: {k}" for k, name in zip(kept, names, strict=True)], axis=1
-    )
+        raise _irregular(layout, content, str(error)) from error
+    frame = frame[kept]
     convention = Convention(decimal=written.decimal, thousands=written.thousands)
-    for name in frame.columns:
-        if is_text(frame[name]):
-            frame[name] = _stripped(frame[name], written, convention)
-    return frame
+    columns = {k: _stripped(frame[k], written, convention) if is_text(frame[k]) else frame[k] for k in kept}
+    names = [layout.names[k] or f"Unnamed: {k}" for k in kept]
+    return pd.DataFrame(columns, index=frame.index).set_axis(names, axis="columns")
 
 
 def _stripped(column: Any, written: TextFormat, convention: Convention) -> Any:
@@ -503,22 +514,29 @@ def _records(content: bytes, layout: _Layout) -> Any:
     return _rows(lines, layout.separator)
 
 
-def _what_is_irregular(layout: _Layout, content: bytes, why: str) -> str:
+def _irregular(layout: _Layout, content: bytes, why: str) -> DataError:
     """Name the first line that has more values than there are names, counted as an editor does; else pandas' reason."""
     path, count = layout.path, len(layout.names)
     lines = _records(content, layout)
     try:
-        for values in lines:
+        for record, values in enumerate(line for line in lines if line not in ([], [""])):
             if len(values) > count:
-                what = "names" if layout.header else "values"
-                return (
+                what, ways = "names" if layout.header else "values", ("", "")
+                if layout.header and record == 1:
+                    ways = (
+                        "; of a title, skip_lines=1 leaves it out",
+                        "; of a title, --skip-lines 1 leaves it out",
+                    )
+                hint = f"quote a value that holds {layout.separator!r}, or take the extra ones out"
+                return DataError(
                     f"{path} is ragged: line {layout.skip_lines + lines.line_num} has {len(values)} values, and the "
-                    f"first line {count} {what}; quote a value that holds {layout.separator!r}, or take the extra ones "
-                    "out"
+                    f"first line {count} {what}",
+                    hint=hint + ways[0],
+                    option=hint + ways[1],
                 )
     except csv.Error as error:
         why = f"line {layout.skip_lines + lines.line_num}: {error}"
-    return f"{path} is not a regular table ({why.strip()}); every line needs {count} values"
+    return DataError(f"{path} is not a regular table ({why.strip()}); every line needs {count} values")
 
 
 def _content_of(path: Path, encoding: str = "utf-8") -> bytes:
@@ -607,29 +625,51 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def _read_arff(path: Path) -> Any:
-    """Read a file of Weka, whose nominal attributes become texts."""
-    import pandas as pd
-    from scipy.io import arff
+#: A declaration of a column in the header of an ``.arff`` file: its name and type.
+_ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"[^"]*"|\S+)\s+(.+)""", re.IGNORECASE)
 
-    content = _content_of(path).decode()
+
+def _read_arff(path: Path) -> Any:
+    """Read a file of Weka: numbers, and texts for all other attributes.
+
+    scipy's reader takes no texts, and no quoted values after blanks.
+    """
+    import pandas as pd
+
+    text = _content_of(path).decode()
+    split = re.split(r"^[ \t]*@data[ \t]*\r?$", text, maxsplit=1, flags=re.IGNORECASE | re.MULTILINE)
+    head, body = split if len(split) == 2 else (text, "")
+    found = [_ATTRIBUTE.match(line.strip()) for line in head.splitlines()]
+    attributes = [(match[1].strip("'\""), match[2].strip().lower()) for match in found if match]
+    if not attributes or len(split) == 1:
+        raise DataError(f"{path} is not a readable .arff file: it needs lines @attribute and @data")
+    body = "\n".join(line for line in body.splitlines() if line.strip() and not line.lstrip().startswith("%"))
+    if body.lstrip().startswith("{"):
+        raise DataError(f"{path} is a sparse .arff file, which is not read; write it as .csv")
+    numeric = [kind in ("numeric", "real", "integer") for _, kind in attributes]
     try:
-        values, meta = arff.loadarff(StringIO(content))
-    except NotImplementedError as error:
-        raise DataError(
-            f"{path} has attributes that are not read ({error}); leave them out, or write the table as .csv"
-        ) from error
-    except Exception as error:  # what is malformed shows up as any of several errors
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            frame = pd.read_csv(
+                StringIO(body),
+                header=None,
+                names=range(len(attributes)),
+                index_col=False,
+                dtype={k: str for k, is_number in enumerate(numeric) if not is_number},
+                keep_default_na=False,
+                na_values=["?"],
+                skipinitialspace=True,
+                quotechar="'" if "'" in body else '"',
+                escapechar="\\",
+                low_memory=False,
+            )
+    except (ValueError, Warning) as error:  # pandas' errors of parsing are ValueErrors
+        reason = " ".join(str(error).split())[:200]
         raise DataError(f"{path} is not a readable .arff file: {reason}; write it as .csv") from error
-    frame = pd.DataFrame(values)
     if frame.empty:
-        raise DataError(f"{path} has no rows or no attributes; write it again with data")
-    for name, kind in zip(meta.names(), meta.types(), strict=True):
-        if kind == "nominal":
-            texts = frame[name].map(lambda value: value.decode().strip())
-            frame[name] = texts.mask(texts == "?")
-    return frame
+        raise DataError(f"{path} has no rows; write it again with data")
+    frame = frame.set_axis([name for name, _ in attributes], axis="columns")
+    return frame.apply(stripped)
 
 
 def _read_parquet(path: Path) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -405,6 +406,9 @@ MAX_LEVELS = 100
 #: Packages whose tables are read as pandas tables are, through pyarrow.
 ARROW_TABLES = ("polars", "pyarrow")
 
+#: Numbers that often stand for a missing value.
+_NINES = re.compile(r"-?9{2,}")
+
 #: From this number of rows on, a column that counts them is worth a remark.
 _ROWS_WORTH_COUNTING = 10
 
@@ -582,7 +586,16 @@ def _doubtful_target(
     if len(levels) <= MAX_NUMERIC_CLASSES:
         return []
     other = _other_convention(levels, convention)
-    return [] if other is None else [_written_otherwise([target], frame, other, convention, frame)]
+    if other is None:
+        return []
+    told = _written_otherwise([target], frame, other, convention, frame)
+    hint = told.hint.replace(
+        "take the column as text with keep=", "take it as classes with task='classification'"
+    )
+    option = told.option.replace(
+        "--keep COLUMN takes a column as text", "--task classification takes it as classes"
+    )
+    return [DataError(f"target {told.message}", hint=hint, option=option)]
 
 
 def _caught(check: Callable[[Any], None], table: Any) -> list[DataError]:
@@ -1009,7 +1022,27 @@ def _remarks(features: Any, as_sets: Collection[str] | None, missing: Missing) -
             remarks.append(
                 f"column {name!r} counts the rows and is used as a feature; remove it if it is a row number"
             )
+        else:
+            remarks += _stands_for_missing(str(name), column)
     return remarks
+
+
+def _stands_for_missing(name: str, column: Any) -> list[str]:
+    """Remark on a number of nines, such as -999, that is repeated far from all other values of a column."""
+    if column.dtype.kind not in "iuf":
+        return []
+    values = column.dropna().to_numpy()
+    for value in {values.min(), values.max()} if len(values) else ():
+        others = values[values != value]
+        count = len(values) - len(others)
+        if count > 1 and len(others) and _NINES.fullmatch(f"{value:.15g}"):
+            low, high = others.min(), others.max()
+            if max(low - value, value - high) > high - low:
+                return [
+                    f"column {name!r} holds {value:.15g} in {count} rows, far from all others ({low:.6g} to "
+                    f"{high:.6g}); if it stands for a missing value, say so with missing_values (--missing-values)"
+                ]
+    return []
 
 
 def _counts_rows(column: Any) -> bool:

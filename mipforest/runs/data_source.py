@@ -100,9 +100,11 @@ class DataSource:
 
     def as_found(self, data: Dataset) -> DataSource:
         """Return the source with what its data told of how values are written, so that new files are read alike."""
-        told = data.convention
-        order = told.date_order or self.date_order
-        return replace(self, decimal=told.decimal, thousands=told.thousands, date_order=order)
+        if not self.data.endswith(SUFFIXES):
+            return self
+        told = {name: getattr(data.convention, name) for name in ("decimal", "thousands", "date_order")}
+        usual = Convention()
+        return replace(self, **{name: value for name, value in told.items() if value != getattr(usual, name)})
 
     def load(self, fill_from: Collection[str] | None = None) -> LoadedData:
         """Load the data, merge classes, and put test samples apart.
