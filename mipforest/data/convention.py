@@ -149,7 +149,8 @@ def levels_of(column: Any) -> Any:
     """Return the different values of a column as a pandas Series of texts without blanks at their ends."""
     import pandas as pd
 
-    return pd.Series(column.dropna().unique(), dtype=object).astype(str).str.strip()
+    # Of type object: expressions are Python's, whichever way pandas stores texts.
+    return pd.Series([str(value).strip() for value in column.dropna().unique()], dtype=object)
 
 
 def numbers_in(texts: Any, convention: Convention = PLAIN) -> Any:
@@ -164,6 +165,7 @@ def numbers_in(texts: Any, convention: Convention = PLAIN) -> Any:
     """
     import pandas as pd
 
+    texts = texts.astype(object)
     if convention.decimal == "." and convention.thousands is None:
         return pd.to_numeric(texts, errors="coerce")
     point, whole = re.escape(convention.decimal), r"\d+"
@@ -224,7 +226,7 @@ def sample_of(levels: Any) -> Any:
 
 def signed_parts(levels: Any) -> Any:
     """Return a table of ``number``, ``before`` and ``behind`` of texts; a number that is not there is missing."""
-    found = levels.str.extract(f"^(?:{_SIGNED.pattern})$", flags=_SIGNED.flags)
+    found = levels.astype(object).str.extract(f"^(?:{_SIGNED.pattern})$", flags=_SIGNED.flags)
     number = (found["minus"] + found["number"]).str.replace("\u2212", "-", regex=False)
     return found[["before", "behind"]].fillna("").assign(number=number)
 
@@ -233,7 +235,9 @@ def _exact(texts: Any, values: Any, convention: Convention) -> Any:
     """Keep whole numbers that float64 would round."""
     if values.dtype.kind != "f" or not np.isfinite(values).all() or not (values.abs() >= EXACT).any():
         return values
-    plain = texts.str.replace(_THOUSANDS.get(convention.thousands or "", "(?!)"), "", regex=True)
+    plain = texts.astype(object).str.replace(
+        _THOUSANDS.get(convention.thousands or "", "(?!)"), "", regex=True
+    )
     whole = plain.str.fullmatch(r"[+-]?\d{1,4000}")
     exact = values.astype(object)
     exact[whole] = [int(digits) for digits in plain[whole]]
@@ -248,6 +252,7 @@ def tells_itself(levels: Any, given: Convention = PLAIN) -> Convention | None:
     """
     if given.thousands is not None or given.decimal != ".":
         return None
+    levels = levels.astype(object)
     few = sample_of(levels)
     if read_all(few, given) is None and all(read_all(few, other) is None for other in given.others()):
         return None

@@ -506,8 +506,8 @@ def _refuse_gaps(frame: Any, columns: Sequence[Column]) -> None:
     )
     ways = "fill them in, or leave the rows out"
     raise DataError(
-        f"missing values in {some_of([f'{name!r} ({counts[name]})' for name in lacking])} of {len(frame)} rows, the "
-        f"first in {row_text(frame, row)}: {why}",
+        f"missing values in {len(lacking)} column(s) of {len(frame)} rows, the first in {row_text(frame, row)}: "
+        f"{some_of([f'{name!r} ({counts[name]})' for name in lacking])}; {why}",
         hint=ways if others else f"{ways}, or train with missing='impute'",
         option=ways if others else f"{ways}, or train with --missing impute",
     )

@@ -598,7 +598,7 @@ def _with_exact_integers(frame: Any, content: bytes, options: Mapping[str, Any])
         return frame
     written = pd.read_csv(BytesIO(content), **options, dtype=str, usecols=suspects)
     for name in suspects:
-        whole = written[name].str.fullmatch(_WHOLE_NUMBER).fillna(False).astype(bool)
+        whole = written[name].astype(object).str.fullmatch(_WHOLE_NUMBER).fillna(False).astype(bool)
         exact = frame[name].astype(object)
         exact[whole] = pd.Series([int(text) for text in written[name][whole]], exact.index[whole], object)
         frame[name] = exact
@@ -614,7 +614,7 @@ def _may_be_rounded(column: Any) -> bool:
     kind = pd.api.types.infer_dtype(texts)
     if kind != "string" or not re.fullmatch(_WHOLE_NUMBER, texts.iloc[0]):
         return False
-    return bool(texts.str.fullmatch(_WHOLE_NUMBER).all())
+    return bool(texts.astype(object).str.fullmatch(_WHOLE_NUMBER).all())
 
 
 def _is_number(name: str) -> bool:

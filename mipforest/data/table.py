@@ -91,10 +91,9 @@ def refuse_missing(frame: Any) -> None:
     Raises
     ------
     DataError
-        Naming the columns and how many values each lacks, the words that count as missing, and columns of no value.
+        Naming the columns and how many values each lacks, and the words that count as missing.
     """
     counts = frame.isna().sum()
-    refuse_empty(frame)
     lacking = [f"{name!r} ({count})" for name, count in counts.items() if count]
     if lacking:
         words = {name: missing_words(frame, name) for name, count in counts.items() if count}
@@ -538,6 +537,8 @@ def read_table(
     frame, said = read_columns(frame, convention, texts=texts, few=target, most=MAX_NUMERIC_CLASSES)
     frame = dates_as_numbers(frame, convention.dates, (*taken.values(), *(keep or ())), convention.date_order)
     convention = replace(convention, date_order=frame.attrs.get("date_order", convention.date_order))
+    if keep is not None:  # of training samples
+        refuse_empty(frame)
     if missing == "error":
         lacking = _caught(refuse_missing, frame)
         refuse_together(
@@ -954,7 +955,6 @@ def _without_missing(frame: Any, missing: Missing, required: list[str]) -> tuple
     lacking = gaps.any(axis="columns")
     if not lacking.any():
         return frame, ()
-    refuse_empty(frame)
     if missing in ("impute", "branch"):
         kept = ~gaps[required].any(axis="columns")
         filled = gaps[kept].to_numpy().sum()
