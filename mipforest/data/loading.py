@@ -125,6 +125,10 @@ class TextFormat:
                 f"no encoding is called {self.encoding!r}; usual ones are utf-8, cp1252, latin-1 and utf-16"
             ) from error
 
+    def __deepcopy__(self, _: Any) -> TextFormat:
+        """Return itself, as nothing of it changes: pandas copies it with every column."""
+        return self
+
     @property
     def character(self) -> str | None:
         """The separator as a character; ``None`` where the file tells it."""
@@ -465,6 +469,10 @@ class FileLines:
     path: Path
     written: TextFormat
     layout: _Layout
+
+    def __deepcopy__(self, _: Any) -> FileLines:
+        """Return itself, as nothing of it changes: pandas copies it with every column."""
+        return self
 
     def line(self, row: int) -> int | None:
         """Return the line, counted from 1, on which a data row begins; ``None`` where the file cannot be read again."""
@@ -977,7 +985,7 @@ def _load_file(name: str, target: str | None, written: TextFormat, **how: Any) -
     frame = read_file(path, written, [name for name in how["drop"] if name not in roles])
     if (lines := frame.attrs.get(LINES)) is not None:  # what was left out already is not there to be left out
         how["drop"] = [name for name in how["drop"] if name in frame or name not in lines.layout.names]
-    written = frame.attrs[WRITTEN]
+    written, remarks = frame.attrs.pop(WRITTEN), frame.attrs.pop(REMARKS, ())
     # Bytes that are no text become a sign that says so: the name goes into files, pages and models.
     stem = os.fsencode(path.name.removesuffix(".gz").rpartition(".")[0]).decode(errors="replace")
     try:
@@ -988,7 +996,7 @@ def _load_file(name: str, target: str | None, written: TextFormat, **how: Any) -
             decimal=written.decimal,
             thousands=written.thousands,
             missing_values=written.missing_values,
-            notes=frame.attrs.get(REMARKS, ()),
+            notes=remarks,
             **how,
         )
     except DataError as error:
