@@ -368,6 +368,25 @@ class Encoding:
             first = after
         return tuple(chosen)
 
+    def without_unread_gaps(self, frame: Any, needed: Collection[int]) -> Any:
+        """Return a table whose missing values are filled with any value in columns that predictions do not read.
+
+        Parameters
+        ----------
+        frame
+            pandas DataFrame with the columns of this encoding.
+        needed
+            Numbers of the features that are read.
+        """
+        read = {column.name for column in self.columns_of(needed)}
+        for column in self.columns:
+            if column.name not in read and column.fill is None and not column.branch:
+                values = frame[column.name]
+                if values.isna().any():
+                    some = column.base if column.levels is None else column.levels[0]
+                    frame = frame.assign(**{column.name: values.astype(object).where(values.notna(), some)})
+        return frame
+
     def missing_notes(self, frame: Any, needed: Collection[int] | None = None) -> list[str]:
         """Return, for each of n rows, which values are missing and what they count as, ``""`` where none is.
 
