@@ -33,6 +33,10 @@ MODELS = {
 DEPTHS, LIMITS = (1, 2, 3, 4, 5, 6), (1.0, 5.0, 20.0)
 SAMPLES, FEATURES = 20_000, 20
 
+#: Large data sets, each with its samples, features and classes; they are read from a .csv file under the limit.
+LARGE = {"n = 200,000": (200_000, 20, 2), "K = 100": (20_000, 20, 100), "p = 2,000": (2_000, 2_000, 2)}
+LARGE_MODELS, LARGE_DEPTH = ("oct", "oct-h", "olct", "orct"), 3
+
 #: Seconds beyond the limit after which a case is given up.
 PATIENCE = 60.0
 
@@ -58,6 +62,12 @@ another target. `limit` also stands where no solver is called: the model has mor
 remaining time, and is not built. The result is then the start.
 """
 
+LARGE_TEXT = """\
+Depth {depth}. Here the clock begins before the data are read from a `.csv` file: loading and preparing them count.
+`n = 200,000` has 20 features and 2 classes, `K = 100` 20,000 samples of 20 features and 100 classes, `p = 2,000` 2,000
+samples of 2 classes.
+"""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(
@@ -68,37 +78,47 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--samples", type=int, default=SAMPLES)
     parser.add_argument("--features", type=int, default=FEATURES)
+    parser.add_argument("--large", action="store_true", help="large data alone")
+    parser.add_argument("--classes", type=int, default=2)
+    parser.add_argument(
+        "--file", action="store_true", help="of a case: read the data from a file under the limit"
+    )
     parser.add_argument("--case", nargs=3, metavar=("MODEL", "DEPTH", "LIMIT"), help="run one case here")
     add_output(parser)
     arguments = parser.parse_args()
     if arguments.case:
         model, depth, limit = arguments.case
-        print(json.dumps(case(model, int(depth), float(limit), arguments.samples, arguments.features)))
+        size = arguments.samples, arguments.features, arguments.classes
+        print(json.dumps(case(model, int(depth), float(limit), size, from_file=arguments.file)))
         return
     parts = ["# Time and memory against the limit\n"]
     parts.append(TEXT.format(samples=f"{arguments.samples:,}", features=arguments.features))
-    over = []
-    for limit in arguments.limits:
+    over: list[str] = []
+    for limit in () if arguments.large else arguments.limits:
         rows = []
         for model in arguments.models:
             cells = []
             for depth in arguments.depths if MODELS[model] not in ("binary", "raw") else (1,):
-                found = measured(model, depth, limit, arguments)
+                found = measured(model, depth, limit, (arguments.samples, arguments.features, 2))
                 cells.append(cell(found))
-                print(model, depth, f"{limit:g}", json.dumps(found), file=sys.stderr, flush=True)
-                if (
-                    found["seconds"] > limit + MOST_BEYOND
-                    or found["gigabytes"] > MOST_MEMORY
-                    or "error" in found
-                ):
-                    worked = f"{found.get('processor', 0.0):.1f} s of the processor"
-                    over.append(f"{model} at depth {depth}, limit {limit:g} s: {cells[-1]}, {worked}")
+                over += beyond_limit(f"{model} at depth {depth}", limit, found)
             rows.append((model, *cells, *[""] * (len(arguments.depths) - len(cells))))
         parts += [
             f"## Limit {limit:g} s\n",
             table(("model", *(f"depth {d}" for d in arguments.depths)), rows),
             "",
         ]
+    parts += ["## Large data\n", LARGE_TEXT.format(depth=LARGE_DEPTH)]
+    for limit in arguments.limits:
+        rows = []
+        for model in LARGE_MODELS:
+            cells = []
+            for name, size in LARGE.items():
+                found = measured(model, LARGE_DEPTH, limit, size, from_file=True)
+                cells.append(cell(found))
+                over += beyond_limit(f"{model}, {name}", limit, found)
+            rows.append((model, *cells))
+        parts += [f"### Limit {limit:g} s\n", table(("model", *LARGE), rows), ""]
     beyond, most = f"{MOST_BEYOND:g} s beyond their limit", f"{MOST_MEMORY:g} GB"
     parts.append(
         f"Cases that take more than {beyond} or more than {most}: {'; '.join(over)}.\n"
@@ -112,10 +132,23 @@ def main() -> None:
     publish("\n".join(parts), arguments.output)
 
 
-def measured(model: str, depth: int, limit: float, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Run one case in a process of its own."""
+def beyond_limit(what: str, limit: float, found: dict[str, Any]) -> list[str]:
+    """Show a case, and name it if it takes more than it may."""
+    print(what, f"{limit:g}", json.dumps(found), file=sys.stderr, flush=True)
+    if found["seconds"] <= limit + MOST_BEYOND and found["gigabytes"] <= MOST_MEMORY and "error" not in found:
+        return []
+    worked = f"{found.get('processor', 0.0):.1f} s of the processor"
+    return [f"{what}, limit {limit:g} s: {cell(found)}, {worked}"]
+
+
+def measured(
+    model: str, depth: int, limit: float, size: tuple[int, int, int], *, from_file: bool = False
+) -> dict[str, Any]:
+    """Run one case in a process of its own; ``size`` is the number of samples, features and classes."""
+    samples, features, classes = map(str, size)
     command = [sys.executable, __file__, "--case", model, str(depth), str(limit)]
-    command += ["--samples", str(arguments.samples), "--features", str(arguments.features)]
+    command += ["--samples", samples, "--features", features, "--classes", classes]
+    command += ["--file"] if from_file else []
     began = monotonic()
     try:
         done = subprocess.run(
@@ -142,24 +175,38 @@ def cell(found: dict[str, Any]) -> str:
     return f"{found['seconds']:.1f} ({found['gigabytes']:.1f}), {status}"
 
 
-def case(model: str, depth: int, limit: float, samples: int, features: int) -> dict[str, Any]:
-    """Solve one case here, from building the model to the result ready to be written."""
+def case(
+    model: str, depth: int, limit: float, size: tuple[int, int, int], *, from_file: bool
+) -> dict[str, Any]:
+    """Solve one case here, from building the model, or from reading its file, to the result ready to be written."""
     import resource
+    from tempfile import TemporaryDirectory
 
+    import pandas as pd
+
+    from mipforest.data import load
     from mipforest.errors import NoTreeFound
     from mipforest.problem.problem import Problem
     from mipforest.problem.registry import make_formulation
     from mipforest.problem.tree_search import solver_or_search
     from mipforest.settings import SolveSettings
 
-    assert Problem
+    assert Problem is not None
+    assert pd is not None
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
     formulation = make_formulation(model)
-    data = data_for(MODELS[model], samples, features, formulation.scaling)
+    data = data_for(MODELS[model], *size, formulation.scaling)
     settings = SolveSettings(time_limit=limit, start="default")
     auto: Any = solver_or_search("auto")
-    began, worked = monotonic(), process_time()
-    budget = settings.budget()
+    with TemporaryDirectory() as folder:
+        path = f"{folder}/data.csv"
+        if from_file:
+            written(data, path)
+        began, worked = monotonic(), process_time()
+        budget = settings.budget()
+        if from_file:
+            with budget.phase("load"):
+                data = load(path, scaling=formulation.scaling)
     tree_depth = depth if formulation.gives.is_tree else None
     try:
         problem = formulation.build(data, tree_depth, budget=budget, solver=auto, whole=False)
@@ -183,7 +230,16 @@ def case(model: str, depth: int, limit: float, samples: int, features: int) -> d
     }  # fmt: skip
 
 
-def data_for(kind: str, n: int, p: int, scaling: str) -> Any:
+def written(data: Any, path: str) -> None:
+    """Write classified samples to a .csv file."""
+    import pandas as pd
+
+    frame = pd.DataFrame(data.X_raw.round(6), columns=list(data.features))
+    frame["target"] = [f"class {k}" for k in data.y.tolist()]
+    frame.to_csv(path, index=False)
+
+
+def data_for(kind: str, n: int, p: int, classes: int, scaling: str) -> Any:
     """Make the samples that a kind of model takes."""
     from mipforest.data import Dataset
     from mipforest.data.synthetic import load_synthetic
@@ -193,7 +249,9 @@ def data_for(kind: str, n: int, p: int, scaling: str) -> Any:
         "curves": f"curves,n={n},points={p}",
         "values": f"tree,depth=3,n={n},p={p},task=regression",
     }
-    data = load_synthetic(names.get(kind, f"tree,depth=3,n={n},p={p},label_noise=0.05"), scaling=scaling)  # type: ignore[arg-type]
+    depth = 3 if classes == 2 else 8
+    usual = f"tree,depth={depth},n={n},p={p},classes={classes},label_noise=0.05"
+    data = load_synthetic(names.get(kind, usual), scaling=scaling)  # type: ignore[arg-type]
     if kind != "binary":
         return data
     import numpy as np

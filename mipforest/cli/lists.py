@@ -160,5 +160,5 @@ def data(as_json: o.Json = False) -> None:
     ]
     print_table(("data", "samples", "features", "classes", "about"), rows, wrapped=("about",))
     print_text(
-        "\n--data also takes openml:NAME, and .csv, .csv.gz and .parquet files (with --target COLUMN)."
+        "\n--data also takes openml:NAME, and .csv, .tsv, .txt, .data, .arff and .parquet files (with --target COLUMN)."
     )

@@ -108,6 +108,13 @@ class Dates(StrEnum):
     parts = "parts"
 
 
+class DateOrder(StrEnum):
+    """What comes first in dates such as 1/5/2019."""
+
+    dmy = "dmy"
+    mdy = "mdy"
+
+
 class Scores(StrEnum):
     """How rewards are estimated of treatments and outcomes."""
 
@@ -187,7 +194,8 @@ DataName = Annotated[
     Option(
         "--data",
         metavar="DATA",
-        help="Bundled name, synthetic:..., openml:NAME, or a .csv or .parquet file; see 'mipforest data'.",
+        help="Bundled name, synthetic:..., openml:NAME, or a .csv, .tsv, .txt, .data, .arff or .parquet file; see "
+        "'mipforest data'.",
         autocompletion=data_names,
         rich_help_panel=DATA,
     ),
@@ -226,6 +234,11 @@ Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors."
 def output_file(help_text: str) -> Any:
     """Return the option ``-o`` of a command that writes one file."""
     return Option("-o", "--output", "--out", metavar="FILE", help=help_text, rich_help_panel=OUTPUT)
+
+
+def listed(texts: str | None) -> tuple[str, ...]:
+    """Read texts with commas between them."""
+    return () if texts is None else tuple(text.strip() for text in texts.split(","))
 
 
 def share(option: str, text: str) -> float:
@@ -396,7 +409,11 @@ class DataOptions:
     ] = None
     drop: Annotated[
         list[str] | None,
-        Option("--drop", metavar="COLUMN", help="Leave this column out, such as an identifier. Repeatable."),
+        Option(
+            "--drop",
+            metavar="COLUMN",
+            help="Leave this column out, such as an identifier, or all columns of this name. Repeatable.",
+        ),
     ] = None
     keep: Annotated[
         list[str] | None,
@@ -420,24 +437,69 @@ class DataOptions:
         Option(
             "--sep",
             metavar="SIGN",
-            help="Separator of the values in a .csv file, or 'tab'; by default the first line's comma or semicolon.",
+            help="Separator of the values in a text file, or 'tab'; by default the first line's.",
         ),
     ] = None
     decimal: Annotated[
         str,
-        Option("--decimal", metavar="SIGN", help="Decimal sign of the numbers in a .csv file: '.' or ','."),
+        Option("--decimal", metavar="SIGN", help="Decimal sign of the numbers in a text file: '.' or ','."),
     ] = "."
+    thousands: Annotated[
+        str | None,
+        Option(
+            "--thousands",
+            metavar="SIGN",
+            help="Sign that sets thousands apart in numbers: ',', '.', a blank or an apostrophe.",
+        ),
+    ] = None
     encoding: Annotated[
         str,
         Option(
-            "--encoding", metavar="NAME", help="Encoding of a .csv file, such as cp1252 (Windows) or latin-1."
+            "--encoding", metavar="NAME", help="Encoding of a text file, such as cp1252 (Windows) or latin-1."
         ),
     ] = "utf-8"
+    no_header: Annotated[
+        bool,
+        Option("--no-header", help="The first line of a text file is data; columns are called c1, c2, ..."),
+    ] = False
+    names: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN,COLUMN,...",
+            help="Names of all columns of a file, in order, in place of those in its first line.",
+        ),
+    ] = None
+    skip_lines: Annotated[
+        int, Option(min=0, metavar="N", help="Leave out this many lines at the beginning, such as a title.")
+    ] = 0
+    missing_values: Annotated[
+        str | None,
+        Option(
+            metavar="WORD,WORD,...",
+            help="Words and numbers of a file that stand for missing values, such as '.,-999', beside empty values, NA "
+            "and the like.",
+        ),
+    ] = None
+    keep_words: Annotated[
+        str | None,
+        Option(
+            metavar="WORD,WORD,...",
+            help="Words such as None or NA that are values, and do not stand for missing ones.",
+        ),
+    ] = None
     dates: Annotated[
         Dates | None,
         Option(
             "--dates",
-            help="Columns of dates as numbers: days since 1970, or the parts year, month, day and weekday.",
+            help="Columns of dates as numbers: days since 1970, or the parts year, month, day and weekday; times of "
+            "day as hours.",
+        ),
+    ] = None
+    date_order: Annotated[
+        DateOrder | None,
+        Option(
+            "--date-order",
+            help="What comes first in dates such as 1/5/2019, the day or the month; by default a value above 12 tells.",
         ),
     ] = None
     missing: Annotated[
@@ -507,7 +569,7 @@ class DataOptions:
             )
         return DataSource(
             data=data,
-            rewards=() if self.rewards is None else tuple(name.strip() for name in self.rewards.split(",")),
+            rewards=listed(self.rewards),
             scores=None if self.scores is None else self.scores.value,
             better="lower" if self.better is None else self.better.value,
             target=self.target if self.outcomes is None else self.outcomes,
@@ -527,6 +589,13 @@ class DataOptions:
             decimal=self.decimal,
             encoding=self.encoding,
             dates=None if self.dates is None else self.dates.value,
+            date_order=None if self.date_order is None else self.date_order.value,
+            thousands=self.thousands,
+            missing_values=listed(self.missing_values),
+            keep_words=listed(self.keep_words),
+            header=not self.no_header,
+            names=None if self.names is None else listed(self.names),
+            skip_lines=self.skip_lines,
         )
 
     def _scaling(self, model: str | None) -> ScalingRule:

@@ -290,7 +290,7 @@ class Outcome:
         found |= {
             "mipforest_version": mipforest.__version__,
             "options": job.to_dict(),
-            "data_source": job.source.to_dict(),
+            "data_source": job.source.as_found(data.train).to_dict(),
         }
         saved = None if result.tree is None else saved_of(result.tree, data)
         # The events are by far the longest part: they stand at the end.

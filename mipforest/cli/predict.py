@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +17,8 @@ from mipforest.cli.output import print_json, print_text
 from mipforest.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
-    from mipforest.runs import Saved
+    from mipforest.data.loading import TextFormat
+    from mipforest.runs import DataSource, Saved
 
 #: Name of the column that is added.
 PREDICTION = "prediction"
@@ -96,6 +99,41 @@ def predict(
         str | None,
         Option("--encoding", metavar="NAME", help="Encoding of the file; by default that of the run."),
     ] = None,
+    thousands: Annotated[
+        str | None,
+        Option(
+            "--thousands",
+            metavar="SIGN",
+            help="Sign between thousands in numbers; by default that of the run.",
+        ),
+    ] = None,
+    header: Annotated[
+        bool | None,
+        Option(
+            "--header/--no-header",
+            help="Whether the first line holds names of columns; by default as in the file of the run.",
+        ),
+    ] = None,
+    names: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN,COLUMN,...", help="Names of all columns; by default those of the run's --names."
+        ),
+    ] = None,
+    missing_values: Annotated[
+        str | None,
+        Option(
+            metavar="WORD,WORD,...",
+            help="Words and numbers that stand for missing values; by default those of the run.",
+        ),
+    ] = None,
+    keep_words: Annotated[
+        str | None,
+        Option(
+            metavar="WORD,WORD,...",
+            help="Words such as None that do not stand for missing values; by default those of the run.",
+        ),
+    ] = None,
     spreadsheet: Annotated[
         bool,
         Option(
@@ -124,9 +162,10 @@ def predict(
 
     A prescriptive tree predicts the treatment, and the outcome under each; --json has 'outcomes' by treatment.
     """
-    from mipforest.data.loading import PLAIN, TextFormat, read_file
-    from mipforest.data.table import dates_as_numbers, row_text
-    from mipforest.runs import read_run
+    from mipforest.data.lines import row_text
+    from mipforest.data.loading import PLAIN, WRITTEN, first_line, is_text_file, read_file
+    from mipforest.data.table import with_text_names
+    from mipforest.runs import DataSource, read_run
 
     solved = read_run(run)
     saved = solved.found
@@ -134,17 +173,30 @@ def predict(
         raise CommandError("--proba: a prescriptive tree estimates outcomes, no probabilities; leave it out")
     if output is not None and output.suffix.lower() != ".csv":
         raise CommandError(f"{output} does not end in .csv; predictions are written as .csv")
-    source = solved.result.get("data_source", {})
-    as_written = TextFormat(
-        sep if sep is not None else source.get("sep", PLAIN.sep),
-        decimal if decimal is not None else source.get("decimal", PLAIN.decimal),
-        encoding if encoding is not None else source.get("encoding", PLAIN.encoding),
+    try:
+        of_run = DataSource.from_dict(solved.result.get("data_source") or {"data": ""})
+    except TypeError as error:
+        raise CommandError(f"{run}: the entry 'data_source' of result.json is malformed ({error})") from error
+    source = _source_like(
+        of_run,
+        {"sep": sep, "decimal": decimal, "encoding": encoding, "thousands": thousands, "header": header},
+        {"names": names, "missing_values": missing_values, "keep_words": keep_words},
     )
-    frame = read_file(table, as_written if table.name.endswith((".csv", ".csv.gz")) else PLAIN)
+    written = source.written
+    if names is None and written.names is not None:
+        written = _with_names_of(table, written, saved.target)
+    if is_text_file(table):
+        # What the run left out before names were checked is left out here, too; all else is written again.
+        counts = Counter(first_line(table, written) if written.header and written.names is None else ())
+        frame = read_file(table, written, [name for name in source.drop if counts[name] > 1])
+    else:
+        frame = read_file(table, PLAIN)
     given = frame  # what is written again, with its dates as they stand
     try:
-        but = (str(solved.result.get("data", {}).get("target")), *source.get("keep", ()))
-        frame = dates_as_numbers(frame, source.get("dates"), but)
+        told = frame.attrs[WRITTEN]
+        convention = replace(source.convention, decimal=told.decimal, thousands=told.thousands)
+        no_features = (saved.target, saved.treatment, weight)
+        frame = saved.encoding.as_written(with_text_names(frame), convention, no_features, saved.needed)
     except DataError as error:
         raise error.located(str(table)) from error
     _refuse_gaps(frame, saved, table)
@@ -192,12 +244,14 @@ def predict(
         print_text(f"{output}: {len(predicted)} predictions in the column {added[0]!r}{others}")
     for name, value in quality.items():
         # Predictions on standard output stay alone there.
-        written = f"{value:.1%}" if name in _SHARES else f"{value:.6g}"
-        print(f"{name}: {written}", file=sys.stderr if output is None else sys.stdout)
+        shown = f"{value:.1%}" if name in _SHARES else f"{value:.6g}"
+        print(f"{name}: {shown}", file=sys.stderr if output is None else sys.stdout)
 
 
 def _refuse_gaps(frame: Any, saved: Saved, table: Path) -> None:
     """Name the first sample that lacks a value: unlike in training, no sample can be left out."""
+    from mipforest.data.lines import row_text
+
     for column in saved.encoding.columns_of(saved.needed):
         if (
             column.fill is None
@@ -207,8 +261,37 @@ def _refuse_gaps(frame: Any, saved: Saved, table: Path) -> None:
         ):
             row = int(frame[column.name].isna().to_numpy().argmax())
             raise CommandError(
-                f"{table}: row {frame.index[row]} has no value in column {column.name!r}; fill it in, or remove the row"
+                f"{table}: {row_text(frame, frame.index[row])} has no value in column {column.name!r}, which the tree "
+                "or card reads; fill it in, or remove the row"
             )
+
+
+def _source_like(source: DataSource, said: Mapping[str, Any], lists: Mapping[str, str | None]) -> DataSource:
+    """Return the source of a run with what the user says of a new file."""
+    changes = {name: value for name, value in said.items() if value is not None}
+    changes |= {name: o.listed(value) for name, value in lists.items() if value is not None}
+    if "decimal" in changes and "thousands" not in changes and source.thousands == changes["decimal"]:
+        changes["thousands"] = None
+    if changes.get("header") and "names" not in changes:
+        changes["names"] = None  # those of the first line
+    return replace(source, **changes)
+
+
+def _with_names_of(table: Path, written: TextFormat, target: str) -> TextFormat:
+    """Return how a new file is read whose run's file got names for its columns: its target may be absent.
+
+    A first line that holds these names is a line of names.
+    """
+    from mipforest.data.loading import first_line, is_text_file
+
+    names = written.names
+    if names is None or not is_text_file(table):
+        return written
+    found = first_line(table, written)
+    without = tuple(name for name in names if name != target)
+    if found in (names, without):
+        return replace(written, header=True, names=None)
+    return replace(written, names=without) if len(found) == len(without) else written
 
 
 def _labels(saved: Saved, frame: Any, unseen: o.Unseen) -> list[str] | list[float]:

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import table as tables
 from mipforest.data import target as targets
+from mipforest.data.convention import PLAIN, Convention, DateOrder, Dates, read_columns
 from mipforest.data.encoding import Column, Encoding, Scaling, UnseenLevelError
-from mipforest.data.table import Axis, Dates, Label, Missing, fingerprint
+from mipforest.data.table import Axis, Label, Missing, fingerprint
 from mipforest.data.target import ClassMapping, Target, Task
 from mipforest.errors import DataError
 
@@ -61,6 +62,8 @@ class Dataset:
         Name of the data set, and of the columns of its target, weights and treatments (``None``: it has none).
     notes
         What was done to the data on the way, in sentences.
+    convention
+        How the values of its table were written, as found.
     """
 
     X: FloatArray
@@ -80,6 +83,7 @@ class Dataset:
     treatments: IntArray | None = None
     treatment: str | None = None
     rewards: FloatArray | None = None
+    convention: Convention = PLAIN
 
     def __post_init__(self) -> None:
         for array in (self.X, self.X_raw, self.y, self.weights, self.labels, self.rewards):
@@ -209,6 +213,11 @@ class Dataset:
         fill_from: Collection[str] | None = None,
         dates: Dates | None = None,
         categorical: str | Collection[str] = (),
+        decimal: str = ".",
+        thousands: str | None = None,
+        missing_values: Collection[str] = (),
+        date_order: DateOrder | None = None,
+        names: Sequence[str] | None = None,
     ) -> Dataset:
         """Make a data set of a table.
 
@@ -230,8 +239,12 @@ class Dataset:
             those of its column to a side: for models whose splits have one feature.
         name, task, scaling, notes
             As for :meth:`from_arrays`.
-        weight, treatment, drop, keep, dates
+        weight, treatment, drop, keep
             As for :func:`~mipforest.data.table.read_table`; with treatments, the target holds their outcomes.
+        decimal, thousands, missing_values, dates, date_order
+            How values are written in columns of text; see :class:`~mipforest.data.convention.Convention`.
+        names
+            New names of all columns, in order; theirs if ``None``.
         categorical
             Names of columns, of numbers too, of which a split sends a set of levels to each side, or ``"all"`` for all
             columns of text; at most :data:`~mipforest.data.encoding.MAX_SET_LEVELS` levels each, and for models whose
@@ -242,8 +255,15 @@ class Dataset:
         DataError
             If the table or the target cannot be used; see :func:`mipforest.data.table.read_table`.
         """
+        convention = Convention(
+            decimal=decimal,
+            thousands=thousands,
+            missing_values=tuple(map(str, missing_values)),
+            dates=dates,
+            date_order=date_order,
+        )
         table = tables.read_table(
-            frame,
+            frame if names is None else tables.renamed(frame, names),
             target,
             missing,
             weight,
@@ -251,8 +271,9 @@ class Dataset:
             rewards=rewards,
             drop=drop,
             keep=keep,
-            dates=dates,
+            convention=convention,
             categorical=categorical,
+            task=task,
         )
         filling = frozenset(table.samples if fill_from is None else fill_from)
         known = np.array([id in filling for id in table.samples])
@@ -270,6 +291,7 @@ class Dataset:
             else targets.read_target(table.target, task, table.treatment)
         )
         named = {"weights": table.weights, "name": name, "target": target or DECISION, "weight": weight}
+        named |= {"convention": table.convention}
         remarks = (*notes, *table.notes, *encoding.notes)
         return cls._of(X_raw, read, encoding, table.samples, None, remarks, **named)
 
@@ -299,6 +321,13 @@ class Dataset:
         weight = train.weight if train.weight in frame.columns else None
         rewards = train.classes if train.rewards is not None else ()
         target = None if rewards else train.target
+        frame = train.encoding.as_written(
+            frame, train.convention, (target, weight, train.treatment, *rewards)
+        )
+        if train.task == "regression" and target in frame.columns:
+            frame = read_columns(
+                frame, train.convention, texts=[*frame.columns.drop(target)], known=[train.target]
+            ).frame
         features = (column.name for column in train.encoding.columns)
         known = {*features, target, weight, train.treatment, *rewards}
         frame = frame[[column for column in frame if column in known]]
@@ -316,6 +345,7 @@ class Dataset:
             else targets.read_target_like(train.task, train.class_values, table.target, table.treatment)
         )
         named = {"weights": table.weights, "name": name or train.name, "target": train.target}
+        named |= {"convention": train.convention}
         remarks = (*table.notes, *lacks)
         return cls._of(
             X_raw, read, train.encoding, table.samples, train.classes, remarks, weight=weight, **named

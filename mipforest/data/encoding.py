@@ -13,14 +13,18 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray
+from mipforest.data.convention import Convention, read_columns
+from mipforest.data.dates import dates_as_numbers
+from mipforest.data.lines import row_text
 from mipforest.data.table import (
     Axis,
+    coded_texts,
     column_names,
     exact_base,
     is_numeric,
     numbers,
+    refuse_empty,
     refuse_missing,
-    row_text,
     sort_texts,
     text,
     texts,
@@ -239,6 +243,7 @@ class Encoding:
         """
         if fill_from is None and not branch:
             refuse_missing(frame)
+        refuse_empty(frame)
         named = column_names(categorical, frame.columns)
         columns = []
         for name, column in frame.items():
@@ -249,7 +254,7 @@ class Encoding:
                 if lacks:
                     learned = replace(learned, branch=True, ends=_ends(numbers(present, learned.base)))
             else:
-                levels = sort_texts(set(texts(present)))
+                levels = sort_texts(coded_texts(present)[0])
                 sets = len(levels) > 2 and (named is None or name in named)
                 learned = Column(name, levels, single=len(levels) == 2, sets=sets, branch=lacks)
             if fill_from is not None:
@@ -309,9 +314,7 @@ class Encoding:
         if absent:
             hint = did_you_mean(absent[0], frame.columns)
             raise DataError(f"the table lacks {len(absent)} feature column(s): {some_of(absent)}{hint}")
-        refuse_missing(
-            frame[[column.name for column in columns if column.fill is None and not column.branch]]
-        )
+        _refuse_gaps(frame, columns)
         parts = [
             _encode_column(column, frame[column.name], unseen)
             if column.name in read
@@ -319,6 +322,39 @@ class Encoding:
             for column in self.columns
         ]
         return np.hstack(parts) if parts else np.zeros((len(frame), 0))
+
+    def as_written(
+        self,
+        frame: Any,
+        convention: Convention,
+        others: Collection[str | None] = (),
+        needed: Collection[int] | None = None,
+    ) -> Any:
+        """Return a table whose columns are as those that this encoding was learned of, before they are encoded.
+
+        Parameters
+        ----------
+        frame
+            pandas DataFrame with one text each as names of columns.
+        convention
+            How the values of the training samples' table were written, as found.
+        others
+            Names of columns that are no features, such as the target; they stay as they are.
+        needed
+            As for :meth:`encode`: columns with none of these may hold anything.
+
+        Raises
+        ------
+        DataError
+            If a value is not a number where numbers are due, or no date of the calendar; names the first such row.
+        """
+        read = {column.name: column for column in self.columns_of(needed)}
+        numbers = [name for name, column in read.items() if column.levels is None]
+        dated = {name.rpartition(" (")[0] for name in numbers}
+        texts = [name for name in frame.columns if name not in numbers]
+        frame = read_columns(frame, convention, texts=texts, known=numbers).frame
+        stays = [name for name in frame.columns if name in others or name in read or name not in dated]
+        return dates_as_numbers(frame, convention.dates, stays, convention.date_order)
 
     def columns_of(self, needed: Collection[int] | None) -> tuple[Column, ...]:
         """Return the columns that have one of some features, by their numbers; all for ``None``."""
@@ -331,6 +367,25 @@ class Encoding:
                 chosen.append(column)
             first = after
         return tuple(chosen)
+
+    def without_unread_gaps(self, frame: Any, needed: Collection[int]) -> Any:
+        """Return a table whose missing values are filled with any value in columns that predictions do not read.
+
+        Parameters
+        ----------
+        frame
+            pandas DataFrame with the columns of this encoding.
+        needed
+            Numbers of the features that are read.
+        """
+        read = {column.name for column in self.columns_of(needed)}
+        for column in self.columns:
+            if column.name not in read and column.fill is None and not column.branch:
+                values = frame[column.name]
+                if values.isna().any():
+                    some = column.base if column.levels is None else column.levels[0]
+                    frame = frame.assign(**{column.name: values.astype(object).where(values.notna(), some)})
+        return frame
 
     def missing_notes(self, frame: Any, needed: Collection[int] | None = None) -> list[str]:
         """Return, for each of n rows, which values are missing and what they count as, ``""`` where none is.
@@ -454,6 +509,29 @@ class Encoding:
         return encoding
 
 
+def _refuse_gaps(frame: Any, columns: Sequence[Column]) -> None:
+    """Refuse missing values of columns that had none when they were learned, as nothing says what they count as."""
+    names = [column.name for column in columns if column.fill is None and not column.branch]
+    counts = frame[names].isna().sum()
+    lacking = [name for name in names if counts[name]]
+    if not lacking:
+        return
+    row = frame.index[int(frame[lacking[0]].isna().to_numpy().argmax())]
+    others = [column.name for column in columns if column.branch or column.fill is not None]
+    why = (
+        "the training data lack no value there, so that no split says where missing ones go"
+        if any(column.branch for column in columns)
+        else "nothing that was learned says what missing values count as"
+    )
+    ways = "fill them in, or leave the rows out"
+    raise DataError(
+        f"missing values in {len(lacking)} column(s) of {len(frame)} rows, the first in {row_text(frame, row)}: "
+        f"{some_of([f'{name!r} ({counts[name]})' for name in lacking])}; {why}",
+        hint=ways if others else f"{ways}, or train with missing='impute'",
+        option=ways if others else f"{ways}, or train with --missing impute",
+    )
+
+
 def _mean_and_deviation(X: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
     """Return mean and population standard deviation of every column, (p,) each."""
     if weights is None or (weights == weights[0]).all():
@@ -556,15 +634,15 @@ def _encode_column(column: Column, values: Any, unseen: Unseen) -> FloatArray:
             ]
         )
     position = {level: k for k, level in enumerate(column.levels)}
-    labels, unknown = texts(values), len(column.levels) + 1
-    found = np.array([position.get(label, unknown) for label in labels], dtype=np.int64)
+    (labels, codes), unknown = coded_texts(values), len(column.levels) + 1
+    found = np.array([position.get(label, unknown) for label in labels], dtype=np.int64)[codes]
     if column.branch:
         found[missing] = len(column.levels)
     if (found == unknown).any() and unseen == "error":
         row = int((found == unknown).argmax())
         raise UnseenLevelError(
-            f"column {column.name!r} has the level {labels[row]!r} in {row_text(values, values.index[row])}, which the "
-            f"training data do not have (they have {some_of(column.levels)})",
+            f"column {column.name!r} has the level {labels[codes[row]]!r} in {row_text(values, values.index[row])}, "
+            f"which the training data do not have (they have {some_of(column.levels)})",
             hint="correct it, leave out the row, or take it for none of these with unseen='none', of an "
             "estimator handle_unknown='ignore'",
             option="correct it, leave out the row, or take it for none of these with --unseen none",

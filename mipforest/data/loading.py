@@ -8,27 +8,54 @@ import re
 import shlex
 import warnings
 from codecs import BOM_UTF8, getincrementaldecoder
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from http.client import HTTPException
 from importlib.util import find_spec
-from io import BytesIO, TextIOWrapper
+from io import BytesIO, StringIO, TextIOWrapper
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 from urllib.error import HTTPError
 
+from mipforest.data.convention import (
+    EXACT,
+    Convention,
+    DateOrder,
+    Dates,
+    is_text,
+    levels_of,
+    numbers_in,
+    read_all,
+    resolved,
+    stripped,
+)
 from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Scaling
+from mipforest.data.lines import LINES
 from mipforest.data.synthetic import load_synthetic
-from mipforest.data.table import EXACT, LINES, Axis, Dates, Missing
+from mipforest.data.table import Missing, renamed
 from mipforest.data.target import Task
 from mipforest.data.treatments import POLICY_TABLES, policy_table
 from mipforest.errors import DataError, did_you_mean, some_of
 from mipforest.unpacking import BLOCK, SUSPECT_RATIO, UnpackingError, max_unpacked, unpacked_blocks
 
+#: Endings of text files of values, which may be compressed (``.csv.gz``).
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".data")
+
 #: Endings of the files that can be read.
-SUFFIXES = (".csv", ".csv.gz", ".parquet")
+SUFFIXES = (*TEXT_SUFFIXES, *(f"{suffix}.gz" for suffix in TEXT_SUFFIXES), ".arff", ".parquet")
+
+#: Words of text files that stand for a missing value, beside nothing at all: those of pandas, and ``?``.
+MISSING_WORDS = (
+    "?",
+    *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
+    *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+
+#: Separators of values that are found by themselves, and how they are called.
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
 
 #: What is a whole number as it is written; Python takes no more digits at once.
 _WHOLE_NUMBER = r"\s*[+-]?[0-9]{1,4000}\s*"
@@ -43,17 +70,29 @@ _BATCH = 1024
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How a ``.csv`` file is written.
+    """How a text file of values is written.
 
     Parameters
     ----------
     sep
-        One character between values, or ``"tab"``; ``None`` for commas, or semicolons where the first line has
-        semicolons and no comma, or the decimal sign is a comma.
+        One character between values, a blank for any number of them, or ``"tab"``; ``None`` for what the first line
+        has: commas, semicolons, tabs, bars, or blanks where the file is no ``.csv``.
     decimal
         ``"."`` or ``","``.
     encoding
         Name of the encoding, as Python knows it: ``"utf-8"``, ``"cp1252"`` (Windows), ``"latin-1"``.
+    thousands
+        Sign that sets thousands apart: ``","``, ``"."``, ``"'"`` or a blank; ``None`` for none.
+    missing_values
+        Words and numbers that stand for a missing value, beside :data:`MISSING_WORDS`.
+    keep_words
+        Words among these that stand for themselves, such as ``None``.
+    header
+        Whether the first line holds the names of the columns; otherwise they are ``c1``, ``c2``, ...
+    names
+        Names of the columns, in place of those in the first line; ``None`` for these.
+    skip_lines
+        Number of lines at the beginning that are left out, such as a title.
 
     Raises
     ------
@@ -64,19 +103,21 @@ class TextFormat:
     sep: str | None = None
     decimal: str = "."
     encoding: str = "utf-8"
+    thousands: str | None = None
+    missing_values: tuple[str, ...] = ()
+    keep_words: tuple[str, ...] = ()
+    header: bool = True
+    names: tuple[str, ...] | None = None
+    skip_lines: int = 0
 
     def __post_init__(self) -> None:
         if self.sep is not None and self.sep != "tab" and (len(self.sep) != 1 or self.sep in '"\n\r'):
             raise DataError(
                 f"the separator is {self.sep!r}; give one character that stands between values, or tab"
             )
-        if self.decimal not in (".", ","):
-            raise DataError(f"the decimal sign is {self.decimal!r}; give . or ,")
-        if self.sep == self.decimal:
-            raise DataError(
-                f"{self.sep!r} is both the separator and the decimal sign; values could not be told apart: write the "
-                "file with another separator, such as ;"
-            )
+        Convention(decimal=self.decimal, thousands=self.thousands)
+        if isinstance(self.skip_lines, bool) or not isinstance(self.skip_lines, int) or self.skip_lines < 0:
+            raise DataError(f"skip_lines is {self.skip_lines!r}; give a number of lines, 0 or more")
         try:
             "".encode(self.encoding)
         except (LookupError, UnicodeError) as error:
@@ -84,35 +125,58 @@ class TextFormat:
                 f"no encoding is called {self.encoding!r}; usual ones are utf-8, cp1252, latin-1 and utf-16"
             ) from error
 
+    def __deepcopy__(self, _: Any) -> TextFormat:
+        """Return itself, as nothing of it changes: pandas copies it with every column."""
+        return self
+
     @property
     def character(self) -> str | None:
         """The separator as a character; ``None`` where the file tells it."""
         return "\t" if self.sep == "tab" else self.sep
 
+    @property
+    def missing_words(self) -> tuple[str, ...]:
+        """All words that stand for a missing value."""
+        words = dict.fromkeys((*MISSING_WORDS, *self.missing_values))
+        return tuple(word for word in words if word not in self.keep_words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is not as usual, as JSON takes it."""
+        entries, usual = asdict(self), asdict(PLAIN)
+        changed = {name: value for name, value in entries.items() if value != usual[name]}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in changed.items()}
+
 
 #: What files are unless something else is said.
 PLAIN = TextFormat()
 
+#: Key of the attributes (``attrs``) of a table under which stands how its file was read, a :class:`TextFormat`, and
+#: under which what is worth saying of it.
+WRITTEN, REMARKS = "written", "remarks"
 
-def read_file(path: Path, written: TextFormat = PLAIN) -> Any:
-    """Read a file with one column name each in its first line (``.csv``) or its schema (``.parquet``).
 
-    ``.csv`` is text with values separated by commas, or by semicolons if the first line has
-    semicolons and no comma, unless ``written`` says otherwise; blanks after a separator are ignored. Missing are empty
-    values, ``NA``, ``NaN``, ``null`` and the like (pandas' list) and ``?``. ``.csv.gz`` is the same,
-    compressed. Every column is kept, row numbers too.
+def read_file(path: Path, written: TextFormat = PLAIN, drop: Collection[str] = ()) -> Any:
+    """Read a file with one column name each in its first line, or its schema (``.parquet``, ``.arff``).
+
+    Text files (``.csv``, ``.tsv``, ``.txt``, ``.data``, also with ``.gz``) have values separated by commas, semicolons,
+    tabs or bars, whichever the first line has, unless ``written`` says otherwise; blanks at both ends of values are
+    left out. Missing are empty values and :data:`MISSING_WORDS`. Every column is kept, row numbers too. Where a column
+    tells how its numbers are written (see :mod:`mipforest.data.convention`), all columns are read so.
 
     Parameters
     ----------
     path
         The file.
     written
-        How a ``.csv`` is written.
+        How a text file is written.
+    drop
+        Names of columns that are not read, before names are checked.
 
     Returns
     -------
     pandas.DataFrame
-        The table; its index counts the data rows from 0.
+        The table; its index counts the data rows from 0. Its attributes say how the file was read (:data:`WRITTEN`),
+        and what is worth a remark (:data:`REMARKS`).
 
     Raises
     ------
@@ -122,16 +186,37 @@ def read_file(path: Path, written: TextFormat = PLAIN) -> Any:
     """
     _check_path(path)
     try:
-        if not path.name.endswith(".parquet"):
-            return _read_csv(path, written)
-        if written != PLAIN:
-            raise DataError(
-                f"{path} is a table of typed values: separator, decimal sign and encoding are those of .csv files; "
-                "leave them out"
-            )
-        return _read_parquet(path)
+        if not is_text_file(path):
+            of_values = replace(PLAIN, names=written.names, missing_values=written.missing_values)
+            if written != replace(of_values, decimal=written.decimal, thousands=written.thousands):
+                raise DataError(
+                    f"{path} is a table of typed values: separator, encoding and lines of names are those of text "
+                    "files; leave them out"
+                )
+            frame = _read_parquet(path) if path.name.endswith(".parquet") else _read_arff(path)
+            frame = frame if written.names is None else renamed(frame, written.names)
+            frame.attrs[WRITTEN] = written
+            return frame
+        return _read_text(path, written, drop)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def is_text_file(path: Path) -> bool:
+    """Return whether a file is read as text, so that it has a separator, a decimal sign and an encoding."""
+    return path.name.endswith(SUFFIXES) and not path.name.endswith((".parquet", ".arff"))
+
+
+def first_line(path: Path, written: TextFormat) -> tuple[str, ...]:
+    """Return what stands in the first line of a text file, as its names do; errors are those of :func:`read_file`."""
+    _check_path(path)
+    written = replace(written, header=True, names=None)
+    lines = TextIOWrapper(BytesIO(_content_of(path, written.encoding)), encoding="utf-8", newline="")
+    for _ in range(written.skip_lines):
+        next(lines, "")
+    header = next((line.lstrip() for line in lines if line.strip()), "")
+    separator = written.character or _separator_in(header, path, written.decimal)
+    return tuple(value.strip() for value in next(_rows([header], separator), ()))
 
 
 def _check_path(path: Path) -> None:
@@ -145,68 +230,249 @@ def _check_path(path: Path) -> None:
         raise DataError(f"{path} is of no known kind; convert it to one of {', '.join(SUFFIXES)}")
 
 
-def _read_csv(path: Path, written: TextFormat) -> Any:
+def _read_text(path: Path, written: TextFormat, drop: Collection[str]) -> Any:
     content = _content_of(path, written.encoding)
-    lines = TextIOWrapper(BytesIO(content), encoding="utf-8", newline="")
-    header = next((line.lstrip() for line in lines if line.strip()), "")
-    if not header:
-        raise DataError(f"{path} is empty; it needs a line of column names and lines of values")
-    semicolons = ";" in header and ("," not in header or written.decimal == ",")
-    separator = written.character or (";" if semicolons else ",")
-    if separator == written.decimal:
+    remarks: list[str] = []
+    # Spreadsheets write the separator into a line of its own.
+    first = content[:80].lstrip().split(b"\n", 1)[0].strip()
+    told = re.fullmatch(rb'"?sep=(.)"?', first, re.IGNORECASE)
+    if told is not None and written.skip_lines == 0:
+        sign = told[1].decode(errors="replace")
+        written = replace(written, skip_lines=1, sep=written.sep or ("tab" if sign == "\t" else sign))
+        remarks.append(f"the first line says that values are separated by {SEPARATORS.get(sign, repr(sign))}")
+    layout = _Layout.of(path, content, written)
+    if layout.sniffed not in (None, ",", ";"):
+        remarks.append(f"values are separated by {SEPARATORS[str(layout.sniffed)]}")
+    if layout.replaced:
+        remarks.append(f"the names of the first line were replaced: {some_of(layout.replaced)}")
+    frame = _table_of(content, layout, written, drop)
+    if written.header and written.names is None:
+        _refuse_data_as_names(path, frame, layout.given)
+    _refuse_equal_names(layout, list(frame.columns))
+    found = resolved(frame, Convention(decimal=written.decimal, thousands=written.thousands))
+    if (found.decimal, found.thousands) != (written.decimal, written.thousands):
+        # Numbers that pandas has read already, such as 2.018, are written so, too.
+        written = replace(written, decimal=found.decimal, thousands=found.thousands)
+        before, frame = frame, _table_of(content, layout, written, drop)
+        _refuse_mixed(path, before, frame, found)
+        remarks.append(f"numbers are read with {found.options(Convention())[0]}, as columns of text tell")
+    if frame.empty:
+        raise DataError(f"{path} has column names but no rows; add data below them")
+    frame.attrs[LINES] = FileLines(path, written, layout)
+    frame.attrs[WRITTEN] = written
+    frame.attrs[REMARKS] = tuple(remarks)
+    return frame
+
+
+def _refuse_mixed(path: Path, before: Any, frame: Any, found: Convention) -> None:
+    """Refuse a file in which some numbers are numbers no more under the convention that others tell."""
+    lost = [name for name in frame if is_text(frame[name]) and not is_text(before[name])]
+    points = [name for name in lost if read_all(levels_of(frame[name]), found) is None]
+    if points:
+        others = [
+            name for name in frame if is_text(before[name]) and read_all(levels_of(before[name]), found)
+        ]
         raise DataError(
-            f"the first line of {path} separates names by commas, and the decimal sign is a comma, too; give the "
-            "separator, or write the file with semicolons"
+            f"{path}: numbers are written in different ways: {some_of(list(map(repr, others)))} with "
+            f"{found.options(Convention())[0]}, {some_of(list(map(repr, points)))} with points; write them in one way",
+            hint=f"or leave some of them out, such as with drop=[{others[0]!r}]",
+            option=f"or leave some of them out, such as with --drop {shlex.quote(others[0])}",
         )
-    try:
-        names = next(csv.reader(chain([header], lines), delimiter=separator, skipinitialspace=True))
-    except csv.Error as error:  # a name longer than any, as where a quote is not closed
-        raise DataError(
-            f"the first line of {path} holds no column names ({error}); put a line of names on top"
-        ) from error
-    other = next((sign for sign in "\t|" if sign in names[0]), None)
-    if len(names) == 1 and written.sep is None and other is not None:
-        called = "tab" if other == "\t" else other
-        raise DataError(
-            f"the first line of {path} is one name, {names[0]!r:.60}: this looks like another separator",
-            hint=f"read the file with sep={called!r}",
-            option=f"--sep {shlex.quote(called)} reads it",
-        )
-    if all(map(_is_number, names)):
-        raise DataError(
-            f"the first line of {path} holds numbers, not column names; put a line of names on top"
-        )
-    Axis(tuple(names), f"{path}: column")
-    options: dict[str, Any] = {
-        "sep": separator,
-        "decimal": written.decimal,
-        "na_values": ["?"],
-        "skipinitialspace": True,
-        "index_col": False,
-        "low_memory": False,
-    }
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How the lines of a text file become rows.
+
+    Attributes
+    ----------
+    path
+        The file.
+    separator
+        The character between values; a blank for any number of blanks.
+    sniffed
+        The same where the first line told it.
+    given, names
+        What the first line holds, as it stands (nothing without a line of names), and the names of the columns.
+    """
+
+    path: Path
+    separator: str
+    sniffed: str | None
+    given: tuple[str, ...]
+    names: tuple[str, ...]
+    header: bool
+    skip_lines: int
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """Names in the first line that others take the place of."""
+        return self.given if self.header and self.given != self.names else ()
+
+    @classmethod
+    def of(cls, path: Path, content: bytes, written: TextFormat) -> _Layout:
+        """Read the first line, and find out about the separator and the names."""
+        lines = TextIOWrapper(BytesIO(content), encoding="utf-8", newline="")
+        for _ in range(written.skip_lines):
+            next(lines, "")
+        header = next((line.lstrip() for line in lines if line.strip()), "")
+        if not header:
+            raise DataError(f"{path} is empty; it needs a line of column names and lines of values")
+        separator = written.character or _separator_in(header, path, written.decimal)
+        try:
+            first = next(_rows(chain([header], lines), separator))
+        except csv.Error as error:  # a name longer than any, as where a quote is not closed
+            raise DataError(
+                f"the first line of {path} holds no column names ({error}); put a line of names on top"
+            ) from error
+        first = [value.strip() for value in first]
+        while separator == " " and first and not first[-1]:
+            first.pop()  # blanks at the end of the line
+        given = tuple(first) if written.header else ()
+        names = written.names or given or tuple(f"c{k}" for k in range(1, len(first) + 1))
+        if len(names) != len(first):
+            what = "names" if written.header else "values"
+            raise DataError(
+                f"{len(names)} names are given, and the first line of {path} has {len(first)} {what} "
+                f"({some_of([repr(value) for value in first])}); name every column"
+            )
+        if written.header and written.names is None:
+            if all(map(_is_number, names)):
+                raise _first_line_is_data(path, names, "numbers, not column names")
+            if len(names) > 1 and names[0] and not any(names[1:]):
+                raise DataError(
+                    f"the first line of {path} has one text, {names[0]!r:.60}, and {len(names) - 1} empty name(s): "
+                    "this looks like a title",
+                    hint="leave the line out with skip_lines=1",
+                    option="leave the line out with --skip-lines 1",
+                )
+        sniffed = separator if written.sep is None else None
+        return cls(path, separator, sniffed, given, names, written.header, written.skip_lines)
+
+
+def _separator_in(header: str, path: Path, decimal: str) -> str:
+    """Return the separator that the first line tells."""
+    if ";" in header and ("," not in header or decimal == ","):
+        return ";"
+    for sign in ("\t", ",", "|") if ".tsv" in path.suffixes else (",", "\t", "|"):
+        if sign in header:
+            return sign
+    is_csv = ".csv" in path.suffixes
+    return " " if not is_csv and " " in header.strip() else ","
+
+
+def _rows(lines: Iterable[str], separator: str) -> Any:
+    return csv.reader(lines, delimiter=separator, skipinitialspace=True)
+
+
+def _first_line_is_data(path: Path, names: Sequence[str], what: str) -> DataError:
+    shown = ", ".join(map(repr, names[:6])) + (", ..." if len(names) > 6 else "")
+    return DataError(
+        f"the first line of {path} holds {what} ({shown}): the first line is data",
+        hint="read the file with header=False, and names=[...] for its columns; or put a line of names on top",
+        option="read the file with --no-header, and --names a,b,... for its columns; or put a line of names on top",
+    )
+
+
+def _refuse_data_as_names(path: Path, frame: Any, names: Sequence[str]) -> None:
+    """Refuse a file whose first line holds values such as those below it.
+
+    Of numbers, a name is a number, too; of texts, it occurs below. A name that is none tells that the line holds names.
+    """
+    import pandas as pd
+
+    numeric, texts = [], []
+    if len(names) != frame.shape[1]:
+        return  # columns were left out
+    for position, name in enumerate(names):
+        column = frame.iloc[:, position]
+        if pd.api.types.is_numeric_dtype(column.dtype) and column.notna().any():
+            numeric.append(_is_number(name))
+        elif is_text(column) and name:
+            levels = column.dropna()
+            if (levels == name).any():
+                texts.append(True)
+            elif levels.nunique() <= len(levels) / 2:  # of names and identifiers nothing can be told
+                texts.append(False)
+    alike = sum(texts)
+    if all(numeric) and 2 * alike > len(texts):
+        raise _first_line_is_data(path, names, "values such as those below it, not column names")
+
+
+def _table_of(content: bytes, layout: _Layout, written: TextFormat, drop: Collection[str]) -> Any:
+    """Return the table of a text file, numbers and missing values being read."""
     import pandas as pd
     from pandas.errors import ParserError, ParserWarning
 
+    kept = [k for k, name in enumerate(layout.names) if name not in drop]
+    # Positions stand for names while the file is read: those that are left out may be equal.
+    options: dict[str, Any] = {
+        "sep": r"\s+" if layout.separator == " " else layout.separator,
+        "decimal": written.decimal,
+        "keep_default_na": False,
+        "na_values": ["", *written.missing_words],
+        "skipinitialspace": True,
+        "index_col": False,
+        "low_memory": False,
+        "skiprows": layout.skip_lines,
+        "header": 0 if layout.header else None,
+        "names": list(range(len(layout.names))),
+    }
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", ParserWarning)
             frame = _with_exact_integers(pd.read_csv(BytesIO(content), **options), content, options)
     except (ParserError, ParserWarning, csv.Error) as error:
-        raise DataError(_what_is_irregular(path, content, separator, names, str(error))) from error
-    if frame.empty:
-        raise DataError(f"{path} has column names but no rows; add data below them")
-    frame.attrs[LINES] = FileLines(path, written, separator)
-    return frame
+        raise _irregular(layout, content, str(error)) from error
+    frame = frame[kept]
+    convention = Convention(decimal=written.decimal, thousands=written.thousands)
+    columns = {k: _stripped(frame[k], written, convention) if is_text(frame[k]) else frame[k] for k in kept}
+    names = [layout.names[k] or f"Unnamed: {k}" for k in kept]
+    return pd.DataFrame(columns, index=frame.index).set_axis(names, axis="columns")
+
+
+def _stripped(column: Any, written: TextFormat, convention: Convention) -> Any:
+    """Return a column of text without blanks at ends of values; of numbers, where they alone made it text."""
+    texts = stripped(column)
+    if texts is column:
+        return column
+    texts = texts.mask(texts.isin(["", *written.missing_words]))
+    levels = levels_of(texts)
+    values = numbers_in(levels, convention)
+    if len(levels) and values.notna().all():
+        return texts.map(dict(zip(levels, values, strict=True))).infer_objects()
+    return texts
+
+
+def _refuse_equal_names(layout: _Layout, names: Sequence[str]) -> None:
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        shown = some_of([repr(name) for name in repeated])
+        numbered = ",".join(
+            f"{name}_{names[: k + 1].count(name)}" if name in repeated else name
+            for k, name in enumerate(names)
+        )
+        new = numbered.split(",")
+        raise DataError(
+            f"{layout.path}: column names must differ, but these occur more than once: {shown}; rename them",
+            hint=f"give other names, such as names={new if len(new) < 10 else [*new[:6], '...']!r}, or leave all of "
+            f"one name out with drop=[{repeated[0]!r}]",
+            option=f"give other names, such as --names {shlex.quote(numbered[:200])}, or leave all of one name out "
+            f"with --drop {shlex.quote(repeated[0])}",
+        )
 
 
 @dataclass(frozen=True)
 class FileLines:
-    """The lines of a ``.csv`` file, read again when a message names one."""
+    """The lines of a text file, read again when a message names one."""
 
     path: Path
     written: TextFormat
-    separator: str
+    layout: _Layout
+
+    def __deepcopy__(self, _: Any) -> FileLines:
+        """Return itself, as nothing of it changes: pandas copies it with every column."""
+        return self
 
     def line(self, row: int) -> int | None:
         """Return the line, counted from 1, on which a data row begins; ``None`` where the file cannot be read again."""
@@ -214,11 +480,12 @@ class FileLines:
             content = _content_of(self.path, self.written.encoding)
         except (DataError, OSError):
             return None
-        lines, last, rows = _records(content, self.separator), 0, -1
+        lines, first_row = _records(content, self.layout), -1 if self.layout.header else 0
+        last, rows = self.layout.skip_lines, first_row
         try:
             for values in lines:
-                first, last = last + 1, lines.line_num
-                # As in pandas, blank lines do not count; the first other one holds the names.
+                first, last = last + 1, self.layout.skip_lines + lines.line_num
+                # As in pandas, blank lines do not count.
                 if values not in ([], [""]):
                     if rows == row:
                         return first
@@ -227,26 +494,57 @@ class FileLines:
             pass
         return None
 
+    def missing_words(self, column: str) -> Collection[str]:
+        """Return the words of a column that count as missing."""
+        try:
+            content = _content_of(self.path, self.written.encoding)
+        except (DataError, OSError):
+            return ()
+        names, words = [*self.layout.names], {*self.written.missing_words}
+        if column not in names:
+            return ()
+        position = names.index(column)
+        found = set()
+        try:
+            for values in _records(content, self.layout):
+                if len(values) > position:
+                    found.add(values[position].strip())
+        except csv.Error:
+            pass
+        return found & words
 
-def _records(content: bytes, separator: str) -> Any:
+
+def _records(content: bytes, layout: _Layout) -> Any:
     """Go through the lines of values of a text file."""
     lines = TextIOWrapper(BytesIO(content), encoding="utf-8", newline="")
-    return csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    for _ in range(layout.skip_lines):
+        next(lines, "")
+    return _rows(lines, layout.separator)
 
 
-def _what_is_irregular(path: Path, content: bytes, separator: str, names: list[str], why: str) -> str:
+def _irregular(layout: _Layout, content: bytes, why: str) -> DataError:
     """Name the first line that has more values than there are names, counted as an editor does; else pandas' reason."""
-    lines = _records(content, separator)
+    path, count = layout.path, len(layout.names)
+    lines = _records(content, layout)
     try:
-        for values in lines:
-            if len(values) > len(names):
-                return (
-                    f"{path} is ragged: line {lines.line_num} has {len(values)} values, and the first line "
-                    f"{len(names)} names; quote a value that holds {separator!r}, or take the extra ones out"
+        for record, values in enumerate(line for line in lines if line not in ([], [""])):
+            if len(values) > count:
+                what, ways = "names" if layout.header else "values", ("", "")
+                if layout.header and record == 1:
+                    ways = (
+                        "; of a title, skip_lines=1 leaves it out",
+                        "; of a title, --skip-lines 1 leaves it out",
+                    )
+                hint = f"quote a value that holds {layout.separator!r}, or take the extra ones out"
+                return DataError(
+                    f"{path} is ragged: line {layout.skip_lines + lines.line_num} has {len(values)} values, and the "
+                    f"first line {count} {what}",
+                    hint=hint + ways[0],
+                    option=hint + ways[1],
                 )
     except csv.Error as error:
-        why = f"line {lines.line_num}: {error}"
-    return f"{path} is not a regular table ({why.strip()}); every line needs {len(names)} values"
+        why = f"line {layout.skip_lines + lines.line_num}: {error}"
+    return DataError(f"{path} is not a regular table ({why.strip()}); every line needs {count} values")
 
 
 def _content_of(path: Path, encoding: str = "utf-8") -> bytes:
@@ -308,7 +606,7 @@ def _with_exact_integers(frame: Any, content: bytes, options: Mapping[str, Any])
         return frame
     written = pd.read_csv(BytesIO(content), **options, dtype=str, usecols=suspects)
     for name in suspects:
-        whole = written[name].str.fullmatch(_WHOLE_NUMBER).fillna(False).astype(bool)
+        whole = written[name].astype(object).str.fullmatch(_WHOLE_NUMBER).fillna(False).astype(bool)
         exact = frame[name].astype(object)
         exact[whole] = pd.Series([int(text) for text in written[name][whole]], exact.index[whole], object)
         frame[name] = exact
@@ -324,7 +622,7 @@ def _may_be_rounded(column: Any) -> bool:
     kind = pd.api.types.infer_dtype(texts)
     if kind != "string" or not re.fullmatch(_WHOLE_NUMBER, texts.iloc[0]):
         return False
-    return bool(texts.str.fullmatch(_WHOLE_NUMBER).all())
+    return bool(texts.astype(object).str.fullmatch(_WHOLE_NUMBER).all())
 
 
 def _is_number(name: str) -> bool:
@@ -333,6 +631,53 @@ def _is_number(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+#: A declaration of a column in the header of an ``.arff`` file: its name and type.
+_ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"[^"]*"|\S+)\s+(.+)""", re.IGNORECASE)
+
+
+def _read_arff(path: Path) -> Any:
+    """Read a file of Weka: numbers, and texts for all other attributes.
+
+    scipy's reader takes no texts, and no quoted values after blanks.
+    """
+    import pandas as pd
+
+    text = _content_of(path).decode()
+    split = re.split(r"^[ \t]*@data[ \t]*\r?$", text, maxsplit=1, flags=re.IGNORECASE | re.MULTILINE)
+    head, body = split if len(split) == 2 else (text, "")
+    found = [_ATTRIBUTE.match(line.strip()) for line in head.splitlines()]
+    attributes = [(match[1].strip("'\""), match[2].strip().lower()) for match in found if match]
+    if not attributes or len(split) == 1:
+        raise DataError(f"{path} is not a readable .arff file: it needs lines @attribute and @data")
+    body = "\n".join(line for line in body.splitlines() if line.strip() and not line.lstrip().startswith("%"))
+    if body.lstrip().startswith("{"):
+        raise DataError(f"{path} is a sparse .arff file, which is not read; write it as .csv")
+    numeric = [kind in ("numeric", "real", "integer") for _, kind in attributes]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            frame = pd.read_csv(
+                StringIO(body),
+                header=None,
+                names=range(len(attributes)),
+                index_col=False,
+                dtype={k: str for k, is_number in enumerate(numeric) if not is_number},
+                keep_default_na=False,
+                na_values=["?"],
+                skipinitialspace=True,
+                quotechar="'" if "'" in body else '"',
+                escapechar="\\",
+                low_memory=False,
+            )
+    except (ValueError, Warning) as error:  # pandas' errors of parsing are ValueErrors
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(f"{path} is not a readable .arff file: {reason}; write it as .csv") from error
+    if frame.empty:
+        raise DataError(f"{path} has no rows; write it again with data")
+    frame = frame.set_axis([name for name, _ in attributes], axis="columns")
+    return frame.apply(stripped)
 
 
 def _read_parquet(path: Path) -> Any:
@@ -485,6 +830,13 @@ def load(
     decimal: str = ".",
     encoding: str = "utf-8",
     dates: Dates | None = None,
+    date_order: DateOrder | None = None,
+    thousands: str | None = None,
+    missing_values: Collection[str] = (),
+    keep_words: Collection[str] = (),
+    header: bool = True,
+    names: Sequence[str] | None = None,
+    skip_lines: int = 0,
 ) -> Dataset:
     """Load a data set by name.
 
@@ -520,21 +872,33 @@ def load(
     categorical
         Of the same, columns of which a split sends a set of levels to each side, or ``"all"``; as for
         :meth:`Dataset.from_frame`.
-    sep, decimal, encoding
-        How a ``.csv`` file is written; see :class:`TextFormat`.
-    dates
+    sep, decimal, encoding, thousands, missing_values, keep_words, header, names, skip_lines
+        How a text file is written; see :class:`TextFormat`.
+    dates, date_order
         Of a file, how columns of dates become numbers: ``"days"`` or ``"parts"``, see
-        :func:`~mipforest.data.table.dates_as_numbers`; ``None`` refuses them.
+        :func:`~mipforest.data.dates.dates_as_numbers`; ``None`` refuses them. What comes first in 1/5/2019, the day
+        (``"dmy"``) or the month (``"mdy"``); ``None`` where values tell.
 
     Raises
     ------
     DataError
         If nothing is found under this name or the data cannot be used.
     """
-    name, written = str(spec), TextFormat(sep, decimal, encoding)
+    name = str(spec)
+    written = TextFormat(
+        sep,
+        decimal,
+        encoding,
+        thousands,
+        tuple(map(str, missing_values)),
+        tuple(map(str, keep_words)),
+        header,
+        None if names is None else tuple(map(str, names)),
+        skip_lines,
+    )
     kind, colon, rest = name.partition(":")
     is_file = name not in BUNDLED and not (colon and kind in ("openml", "synthetic", *POLICY_TABLES))
-    if (written != PLAIN or dates or rewards) and not is_file:
+    if (written != PLAIN or dates or date_order or rewards) and not is_file:
         raise DataError(
             f"{name} is no file: it has no separator, decimal sign, encoding, dates or rewards; leave them out"
         )
@@ -581,6 +945,7 @@ def load(
             fill_from=fill_from,
             categorical=categorical,
             dates=dates,
+            date_order=date_order,
         )
     if drop or keep or categorical:
         named = [categorical] if isinstance(categorical, str) else categorical
@@ -616,11 +981,24 @@ def _load_file(name: str, target: str | None, written: TextFormat, **how: Any) -
             f"no data set is called {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}, "
             f"openml:NAME, and files ending in {', '.join(SUFFIXES)}"
         )
-    frame = read_file(path, written)
+    roles = (target, how["weight"], how["treatment"], *how["rewards"])
+    frame = read_file(path, written, [name for name in how["drop"] if name not in roles])
+    if (lines := frame.attrs.get(LINES)) is not None:  # what was left out already is not there to be left out
+        how["drop"] = [name for name in how["drop"] if name in frame or name not in lines.layout.names]
+    written, remarks = frame.attrs.pop(WRITTEN), frame.attrs.pop(REMARKS, ())
     # Bytes that are no text become a sign that says so: the name goes into files, pages and models.
     stem = os.fsencode(path.name.removesuffix(".gz").rpartition(".")[0]).decode(errors="replace")
     try:
-        return Dataset.from_frame(frame, target, name=stem, **how)
+        return Dataset.from_frame(
+            frame,
+            target,
+            name=stem,
+            decimal=written.decimal,
+            thousands=written.thousands,
+            missing_values=written.missing_values,
+            notes=remarks,
+            **how,
+        )
     except DataError as error:
         raise error.located(str(path)) from error
 

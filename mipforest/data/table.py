@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from itertools import combinations
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, Protocol, get_args, overload
+from typing import Any, Literal, NamedTuple, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.data.convention import (
+    EXACT,
+    MANY_NUMBERS,
+    PLAIN,
+    Convention,
+    is_text,
+    levels_of,
+    numbers_in,
+    read_all,
+    read_columns,
+    resolved,
+    sample_of,
+    signed_parts,
+)
+from mipforest.data.dates import dates_as_numbers, dates_refused, is_date, many_dates
+from mipforest.data.lines import missing_words, row_text
 from mipforest.errors import DataError, did_you_mean, some_of
 
 #: A class label as the user wrote it.
 Label = str | int | float | bool
-
-#: Up to here float64 holds every whole number; beyond, neighbours are rounded to the same value.
-EXACT = 1 << 53
 
 #: Digits of a long number that a message shows.
 _SHOWN_DIGITS = 30
@@ -71,42 +85,50 @@ def is_numeric(column: Any) -> bool:
     return False
 
 
-class Lines(Protocol):
-    """Tells the line of a file that holds a row of the table read from it."""
-
-    def line(self, row: int) -> int | None:
-        """Return the line, counted from 1 as editors do, of a data row counted from 0; ``None`` if it is not known."""
-
-
-#: Key of the attributes (``attrs``) of a pandas table under which its :class:`Lines` stand.
-LINES = "lines"
-
-
-def row_text(table: Any, label: object) -> str:
-    """Name a row of a table or column in a message: by its line where a file is known, else by its label."""
-    lines: Lines | None = table.attrs.get(LINES)
-    line = lines.line(int(label)) if lines is not None and isinstance(label, int | np.integer) else None
-    return f"row {label}" if line is None else f"line {line}"
-
-
 def refuse_missing(frame: Any) -> None:
     """Refuse a table with missing values.
 
     Raises
     ------
     DataError
-        Naming the columns and how many values each lacks.
+        Naming the columns and how many values each lacks, and the words that count as missing.
     """
     counts = frame.isna().sum()
     lacking = [f"{name!r} ({count})" for name, count in counts.items() if count]
     if lacking:
+        words = {name: missing_words(frame, name) for name, count in counts.items() if count}
+        named = sorted({word for found in words.values() for word in found})
+        told = "".join(f"; {name!r} has {some_of(found)}" for name, found in words.items() if found)
+        kept = f", or take words as they are with keep_words={named!r}" if named else ""
+        option = (
+            f", or take words as they are with --keep-words {shlex.quote(','.join(named))}" if named else ""
+        )
         ways = "remove the columns, fill the values in (impute), or drop the rows, with"
         raise DataError(
-            f"missing values in {len(lacking)} column(s) of {len(frame)} rows: {some_of(lacking)}",
+            f"missing values in {len(lacking)} column(s) of {len(frame)} rows: {some_of(lacking)}{told}",
             hint=f"{ways} drop=, missing='impute' or missing='drop', or let splits decide where they go: "
-            "missing='branch'; estimators take missing='impute' and 'branch'",
+            f"missing='branch'; estimators take missing='impute' and 'branch'{kept}",
             option=f"{ways} --drop COLUMN, --missing impute or --missing drop, or let splits decide where they go: "
-            "--missing branch",
+            f"--missing branch{option}",
+        )
+
+
+def refuse_empty(frame: Any) -> None:
+    """Refuse a table with columns that have no value in any row, of which there is nothing to learn.
+
+    Raises
+    ------
+    DataError
+        Naming them.
+    """
+    empty = [str(name) for name, lacks in frame.isna().all().items() if lacks]
+    if empty and len(frame):
+        option = " ".join(f"--drop {shlex.quote(name)}" for name in empty[:8])
+        have = "columns {} have" if len(empty) > 1 else "column {} has"
+        raise DataError(
+            f"{have.format(some_of([repr(name) for name in empty]))} no value in any row: nothing can be learned there",
+            hint=f"leave it out with drop={empty[:8]!r}",
+            option=f"leave it out with {option}",
         )
 
 
@@ -258,7 +280,28 @@ def text(value: object) -> str:
 
 def texts(column: Any) -> list[str]:
     """Write every value of a column as text (see :func:`text`)."""
-    return [text(value) for value in column]
+    levels, codes = coded_texts(column)
+    written: list[str] = np.array([*levels, ""], dtype=object)[codes].tolist()
+    return written
+
+
+def coded_texts(column: Any) -> tuple[list[str], IntArray]:
+    """Return the different values of a column as text, in order of appearance, and (n,) the number of each row's.
+
+    Each different value is written once: columns of a million rows have few.
+    """
+    import pandas as pd
+
+    # 1, 1.0 and True are one value where values are told apart by hash, and True is not written as 1.
+    mixed = column.dtype.kind == "O" and pd.api.types.infer_dtype(column, skipna=True).startswith("mixed")
+    if mixed:
+        every = [text(value) for value in column]
+        codes, levels = pd.factorize(np.array(every, dtype=object))
+        return list(levels), codes.astype(np.int64)
+    codes, values = pd.factorize(column, use_na_sentinel=False)
+    written = [text(value) for value in values]
+    again, levels = pd.factorize(np.array(written, dtype=object))
+    return list(levels), again[codes].astype(np.int64)
 
 
 def sort_texts(labels: Iterable[str]) -> tuple[str, ...]:
@@ -353,15 +396,17 @@ def fingerprint(names: Iterable[str], *arrays: FloatArray | IntArray) -> str:
 #: and say so.
 Missing = Literal["error", "drop", "impute", "branch"]
 
+#: A numeric target is read as class labels if all values are whole numbers and at most this many differ.
+MAX_NUMERIC_CLASSES = 20
+
 #: Most levels of a column of text that becomes features, unless the user says otherwise.
 MAX_LEVELS = 100
 
-#: Different numbers from which on a column of text is one of numbers with a slip; of fewer, such as 2, 3, 4 and
-#: "5more", all values are levels, and a remark names the one that is no number.
-MANY_NUMBERS = 10
-
 #: Packages whose tables are read as pandas tables are, through pyarrow.
 ARROW_TABLES = ("polars", "pyarrow")
+
+#: Numbers that often stand for a missing value.
+_NINES = re.compile(r"-?9{2,}")
 
 #: From this number of rows on, a column that counts them is worth a remark.
 _ROWS_WORTH_COUNTING = 10
@@ -381,6 +426,8 @@ class Table:
         Series of the column of treatments; ``None`` without one.
     rewards
         (n, K) rewards of the decisions; ``None`` without these columns.
+    convention
+        How values were written, as found.
     samples
         A unique id of every row: its index label, or its position if index labels repeat.
     weights
@@ -396,6 +443,7 @@ class Table:
     weights: FloatArray
     notes: tuple[str, ...]
     rewards: FloatArray | None = None
+    convention: Convention = PLAIN
 
 
 def read_table(
@@ -408,8 +456,9 @@ def read_table(
     rewards: Sequence[str] = (),
     drop: Collection[str] = (),
     keep: Collection[str] | None = (),
-    dates: Dates | None = None,
+    convention: Convention = PLAIN,
     categorical: str | Collection[str] = (),
+    task: str | None = None,
 ) -> Table:
     """Check a table and separate its target column.
 
@@ -432,10 +481,12 @@ def read_table(
         Names of columns to leave out.
     keep
         Names of columns of text that are features however many levels they have; ``None`` keeps all.
-    dates
-        How columns of dates become numbers, see :func:`dates_as_numbers`; ``None`` refuses them.
+    convention
+        How numbers, missing values and dates are written; dates are refused unless it says what becomes of them.
     categorical
         Names of columns whose sets of levels become features, or ``"all"``; they are kept as they are.
+    task
+        What to predict, ``None`` where values decide: classes that are written as numbers with a sign stay texts.
 
     Raises
     ------
@@ -446,7 +497,9 @@ def read_table(
     """
     if missing not in get_args(Missing):
         raise DataError(f"unknown treatment missing={missing!r}; it is 'error', 'drop', 'impute' or 'branch'")
-    frame = with_text_names(frame)
+    frame = with_text_names(
+        frame, [name for name in drop if name not in (target, weight, treatment, *rewards)]
+    )
     others = {target, weight, treatment, *rewards, *drop}
     as_sets = column_names(categorical, [name for name in frame.columns if name not in others])
     keep = None if keep is None else (*keep, *(as_sets or ()))
@@ -455,7 +508,6 @@ def read_table(
         "rewards": rewards,
         "weight": [] if weight is None else [weight],
         "treatment": [] if treatment is None else [treatment],
-        "drop": drop,
         "keep": keep or (),
     }
     for role, names in named.items():
@@ -470,7 +522,6 @@ def read_table(
     roles = {"target": target, "weights": weight, "treatments": treatment}
     roles |= {f"reward of decision {k}": name for k, name in enumerate(rewards)}
     taken = {role: name for role, name in roles.items() if name is not None}
-    frame = frame.drop(columns=[name for name in drop if name not in taken.values()])
     for (role, name), (other, same) in combinations(taken.items(), 2):
         if name == same:
             raise DataError(f"{name!r} is both the {role} and the column of {other}; name two columns")
@@ -480,13 +531,25 @@ def read_table(
         raise DataError(f"{' and '.join(named_as)} {only}: there are no features; add feature columns")
     if frame.empty:
         raise DataError("the table has no rows; add data below the column names")
-    frame = dates_as_numbers(frame, dates, (*taken.values(), *(keep or ())))
+    texts = {*(keep or ()), *(() if treatment is None else (treatment,))}
+    texts |= {target} if target is not None and task == "classification" else set()
+    convention = resolved(frame, convention, (*texts, *taken.values()))
+    frame, said = read_columns(frame, convention, texts=texts, few=target, most=MAX_NUMERIC_CLASSES)
+    frame = dates_as_numbers(frame, convention.dates, (*taken.values(), *(keep or ())), convention.date_order)
+    convention = replace(convention, date_order=frame.attrs.get("date_order", convention.date_order))
+    if keep is not None:  # of training samples
+        refuse_empty(frame)
     if missing == "error":
         lacking = _caught(refuse_missing, frame)
         refuse_together(
             [
                 *lacking,
-                *(doubtful_text(frame.drop(columns=list(taken.values())), keep) if keep is not None else ()),
+                *_doubtful_target(frame, target, task, convention),
+                *(
+                    doubtful_text(frame.drop(columns=list(taken.values())), keep, convention)
+                    if keep is not None
+                    else ()
+                ),
             ]
         )
     frame, notes = _without_missing(frame, missing, list(taken.values()))
@@ -498,7 +561,8 @@ def read_table(
     frame = frame[chosen]
     features = frame.drop(columns=list(taken.values()))
     if keep is not None:
-        refuse_doubtful_text(features, keep)
+        refuse_together(_doubtful_target(frame, target, task, convention))
+        refuse_doubtful_text(features, keep, convention)
     ids = tuple(id for id, kept in zip(samples, chosen, strict=True) if kept)
     given = None if treatment is None else frame[treatment]
     return Table(
@@ -507,9 +571,32 @@ def read_table(
         treatment=given,
         samples=ids,
         weights=weights,
-        notes=(*notes, *dropped, *_remarks(features, as_sets, missing)),
+        notes=(*said, *notes, *dropped, *_remarks(features, as_sets, missing)),
         rewards=np.column_stack([numbers(frame[name]) for name in rewards]) if rewards else None,
+        convention=convention,
     )
+
+
+def _doubtful_target(
+    frame: Any, target: str | None, task: str | None, convention: Convention
+) -> list[DataError]:
+    """Return the error that a target of numbers is written under another convention, in a list."""
+    if target is None or task == "classification" or not is_text(frame[target]):
+        return []
+    levels = levels_of(frame[target])
+    if len(levels) <= MAX_NUMERIC_CLASSES:
+        return []
+    other = _other_convention(levels, convention)
+    if other is None:
+        return []
+    told = _written_otherwise([target], frame, other, convention, frame)
+    hint = told.hint.replace(
+        "take the column as text with keep=", "take it as classes with task='classification'"
+    )
+    option = told.option.replace(
+        "--keep COLUMN takes a column as text", "--task classification takes it as classes"
+    )
+    return [DataError(f"target {told.message}", hint=hint, option=option)]
 
 
 def _caught(check: Callable[[Any], None], table: Any) -> list[DataError]:
@@ -531,7 +618,7 @@ def _require_column(frame: Any, name: str, role: str) -> None:
         )
 
 
-def refuse_doubtful_text(features: Any, keep: Collection[str] = ()) -> None:
+def refuse_doubtful_text(features: Any, keep: Collection[str] = (), convention: Convention = PLAIN) -> None:
     """Refuse columns of text that are numbers with a slip among them, or dates, names or identifiers.
 
     Parameters
@@ -540,62 +627,46 @@ def refuse_doubtful_text(features: Any, keep: Collection[str] = ()) -> None:
         DataFrame of the feature columns.
     keep
         Names of columns that are features all the same.
+    convention
+        How numbers are written.
 
     Raises
     ------
     DataError
         Naming a value that makes text of numbers and its row, or the columns and how many levels each has.
     """
-    refuse_together(doubtful_text(features, keep))
+    refuse_together(doubtful_text(features, keep, convention))
 
 
-def doubtful_text(features: Any, keep: Collection[str] = ()) -> list[DataError]:
+def doubtful_text(
+    features: Any, keep: Collection[str] = (), convention: Convention = PLAIN
+) -> list[DataError]:
     """Return all errors of :func:`refuse_doubtful_text`."""
+    dated = [name for name, column in features.items() if name not in keep and many_dates(column)]
+    found = [dates_refused(dated, features)] if dated else []
     texts: dict[str, Any] = {}
-    found: list[DataError] = []
-    dated = [name for name, column in features.items() if name not in keep and _many_dates(column)]
-    if dated:
-        found.append(_dates_refused(dated, features))
     for name, column in features.items():
-        if name in dated:
-            continue
         try:
-            if name not in keep and not is_numeric(column):
+            if name not in keep and name not in dated and not is_numeric(column):
                 texts[name] = column
         except DataError as error:
             found.append(error)
-    commas: list[str] = []
-    slipped: list[str] = []
-    for name, column in texts.items():
-        slip = _slip_among_numbers(column)
-        if slip is not None and slip.commas and slip.numbers >= MANY_NUMBERS:
-            commas.append(name)
-        elif slip is not None and slip.numbers >= MANY_NUMBERS:
-            named = shlex.quote(name)
-            slipped.append(name)
-            refusal = DataError(
-                f"column {name!r} holds numbers and text: {row_text(features, slip.row)} holds {slip.value!r:.60}, and "
-                f"{slip.numbers} of its {slip.levels} different values are numbers; as text, each would be a feature",
-                hint=f"correct the value (with a decimal point, or empty for missing=), leave the column out with "
-                f"drop=[{name!r}], or take it as text with keep=[{name!r}] or astype('category')",
-                option=f"correct the value (with a decimal point, or empty for --missing), leave the column out with "
-                f"--drop {named}, or take it as text with --keep {named}",
-            )
+    levels = {name: levels_of(column) for name, column in texts.items() if is_text(column)}
+    otherwise: dict[Convention, list[str]] = {}
+    refused = set()
+    for name in levels:
+        other = _other_convention(levels[name], convention)
+        refusal = None
+        if other is not None:
+            otherwise.setdefault(other, []).append(name)
+            refused.add(name)
+        else:
+            refusal = _not_read(texts[name], levels[name], convention, features)
+        if refusal is not None:
             found.append(refusal)
-    if commas:
-        slips = {name: slip for name in commas if (slip := _slip_among_numbers(texts[name]))}
-        places = {row: row_text(features, row) for row in {slip.row for slip in slips.values()}}
-        shown = some_of(
-            [f"{name!r} ({slip.value!r:.30} in {places[slip.row]})" for name, slip in slips.items()]
-        )
-        found.append(
-            DataError(
-                f"{shown}: this looks like decimal commas",
-                hint="read the file with decimal=',' (or take the column as text with keep=)",
-                option="--decimal , reads them as numbers (--keep COLUMN takes a column as text)",
-            )
-        )
-    refused = {*commas, *slipped}
+            refused.add(name)
+    for other, names in otherwise.items():
+        found.append(_written_otherwise(names, texts, other, convention, features))
     counts = {name: column.nunique() for name, column in texts.items() if name not in refused}
     many = [name for name, count in counts.items() if count > MAX_LEVELS]
     if many:
@@ -610,99 +681,79 @@ def doubtful_text(features: Any, keep: Collection[str] = ()) -> list[DataError]:
     return found
 
 
-#: How dates become numbers; ``None`` refuses them.
-Dates = Literal["days", "parts"]
-
-#: How dates are written that are taken for dates, as they stand in texts: year first, or day first with points.
-_DATE = r"\s*(?:\d{4}[-/]\d{1,2}[-/]\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z?)?|\d{1,2}\.\d{1,2}\.\d{4})\s*"
-
-_DAY = np.timedelta64(1, "D")
-
-#: Parts of a date, and how pandas calls them.
-_PARTS = {"year": "year", "month": "month", "day": "day", "weekday": "day_of_week"}
+def _other_convention(levels: Any, convention: Convention) -> Convention | None:
+    """Return a convention under which all levels are numbers, where they are none under the given one."""
+    if read_all(levels, convention) is not None:
+        return None
+    return next((other for other in convention.others() if read_all(levels, other) is not None), None)
 
 
-def holds_dates(column: Any) -> bool:
-    """Return whether all values of a column that are there are dates, or texts that are written as dates."""
-    import pandas as pd
-
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        return True
-    present = column.dropna()
-    if isinstance(column.dtype, pd.CategoricalDtype) or not len(present):
-        return False
-    if pd.api.types.infer_dtype(present) in ("date", "datetime"):
-        return True
-    if pd.api.types.infer_dtype(present) != "string":
-        return False
-    return bool(present.str.fullmatch(_DATE).all())
-
-
-def dates_as_numbers(frame: Any, dates: Dates | None, but: Collection[str] = ()) -> Any:
-    """Return a table whose columns of dates became numbers.
-
-    Parameters
-    ----------
-    frame
-        pandas DataFrame.
-    dates
-        ``"days"``: one column ``NAME (days)``, days since 1970-01-01 with their fractions. ``"parts"``: columns
-        ``NAME (year)``, ``(month)`` from 1, ``(day)`` from 1 and ``(weekday)``, 0 on Mondays. ``None`` changes nothing.
-    but
-        Names of columns that stay, such as the target.
-
-    Raises
-    ------
-    DataError
-        If ``dates`` is something else, or a date does not exist, such as 31 February; names the first such row.
-    """
-    import pandas as pd
-
-    if dates is None:
-        return frame
-    if dates not in get_args(Dates):
-        raise DataError(f"unknown treatment dates={dates!r}; it is 'days' or 'parts', or left out")
-    frame = with_text_names(frame)
-    parts: dict[str, Any] = {}
-    for name, column in frame.items():
-        if name in but or not holds_dates(column):
-            parts[name] = column
-            continue
-        if column.dtype.kind == "O" or pd.api.types.is_string_dtype(column.dtype):
-            texts = column.astype("string").str.strip()
-            # Years come first in the one way of writing, last in the other.
-            points = texts.str.contains(r"^\d{1,2}\.", regex=True).fillna(False).to_numpy(dtype=bool)
-            moments = pd.to_datetime(
-                texts.str.replace("/", "-").where(~points), format="ISO8601", errors="coerce", utc=True
-            ).fillna(pd.to_datetime(texts.where(points), format="%d.%m.%Y", errors="coerce", utc=True))
-        else:
-            moments = pd.to_datetime(column, utc=True)
-        wrong = (moments.isna() & column.notna()).to_numpy()
-        if wrong.any():
-            at = column.index[int(wrong.argmax())]
-            raise DataError(
-                f"column {name!r} holds {column[at]!r} in {row_text(frame, at)}, which is no day of the calendar; "
-                "correct the value"
-            )
-        if dates == "days":
-            parts[f"{name} (days)"] = (moments - pd.Timestamp(0, tz="UTC")) / _DAY
-        else:
-            parts |= {f"{name} ({part})": getattr(moments.dt, which) for part, which in _PARTS.items()}
-    changed = pd.DataFrame(parts, index=frame.index)
-    changed.attrs |= frame.attrs
-    return changed
-
-
-def _dates_refused(names: Sequence[str], features: Any) -> DataError:
-    """Return the error that columns hold dates."""
-    shown = some_of([f"{name!r} ({features[name].dropna().iloc[0]!s:.30})" for name in names])
+def _written_otherwise(
+    names: Sequence[str], texts: Mapping[str, Any], other: Convention, given: Convention, features: Any
+) -> DataError:
+    """Return the error that columns of numbers are written under another convention than the table's."""
+    shown = []
+    for name in names:
+        levels = levels_of(texts[name])
+        at = int(numbers_in(levels, given).isna().to_numpy().argmax())
+        row = _row_of(texts[name], levels.iloc[at])
+        shown.append(f"{name!r} ({levels.iloc[at]!r:.30} in {row_text(features, row)})")
+    python, option = other.options(given)
+    thousands = other.decimal == given.decimal
+    what = "thousands signs" if thousands else f"decimal {'commas' if other.decimal == ',' else 'points'}"
+    decimal = Convention(decimal="," if given.decimal == "." else ".")
+    also = thousands and all(read_all(levels_of(texts[name]), decimal) is not None for name in names)
     return DataError(
-        f"{shown}: this looks like dates, which are neither numbers nor levels",
-        hint="take them as numbers with dates='days' or dates='parts' (year, month, day, weekday), or leave them out "
-        f"with drop=[{names[0]!r}]; keep=[{names[0]!r}] takes texts as levels",
-        option="take them as numbers with --dates days or --dates parts (year, month, day, weekday), or leave them out "
-        f"with --drop {shlex.quote(names[0])}; --keep takes texts as levels",
+        f"{some_of(shown)}: this looks like {what}",
+        hint=f"read the file with {python} (or take the column as text with keep=)"
+        + (f"; if they are decimal signs, with decimal={decimal.decimal!r}" if also else ""),
+        option=f"{option} reads them as numbers (--keep COLUMN takes a column as text)"
+        + (f"; if they are decimal signs, --decimal {decimal.decimal} does" if also else ""),
     )
+
+
+def _not_read(column: Any, levels: Any, convention: Convention, features: Any) -> DataError | None:
+    """Return the error that most values of a column are numbers, or dates, and some are not; or ``None``."""
+    name, read = str(column.name), read_all(levels, convention)
+    if read is not None:
+        if not read.sign:  # numbers that are text one and all were meant so
+            return None
+        return DataError(
+            f"column {name!r} holds numbers with a sign, {levels.iloc[0]!r:.60}; as text, each would be a feature",
+            hint="make them numbers (Dataset.from_frame does)",
+        )
+    slip = _slip_among_numbers(column, convention)
+    named = shlex.quote(name)
+    if slip is not None and slip.numbers >= MANY_NUMBERS:
+        absent, listed = "", ""
+        if 0 < len(slip.words) <= _FEW_WORDS:
+            absent = f", read it as missing with missing_values={list(slip.words)!r}"
+            listed = f", read it as missing with --missing-values {shlex.quote(','.join(slip.words))}"
+        return DataError(
+            f"column {name!r} holds numbers and text: {row_text(features, slip.row)} holds {slip.value!r:.60}, and "
+            f"{slip.numbers} of its {slip.levels} different values are numbers; as text, each would be a feature",
+            hint=f"correct the value (with a decimal point, or empty for missing=){absent}, leave the column out with "
+            f"drop=[{name!r}], or take it as text with keep=[{name!r}] or astype('category')",
+            option=f"correct the value (with a decimal point, or empty for --missing){listed}, leave the column out "
+            f"with --drop {named}, or take it as text with --keep {named}",
+        )
+    dates = int(is_date(levels).sum()) if _mostly(is_date(sample_of(levels))) else 0
+    if MANY_NUMBERS <= dates < len(levels) and 2 * dates > len(levels):
+        words = [level for level, dated in zip(levels, is_date(levels), strict=True) if not dated]
+        absent, listed = "", ""
+        if len(words) <= _FEW_WORDS:
+            absent = f", read it as missing with missing_values={words!r}"
+            listed = f", read it as missing with --missing-values {shlex.quote(','.join(words))}"
+        return DataError(
+            f"column {name!r} holds dates and text: {row_text(features, _row_of(column, words[0]))} holds "
+            f"{words[0]!r:.60}, and {dates} of its {len(levels)} different values are dates; as text, each would be a "
+            "feature",
+            hint=f"correct the value{absent}, leave the column out with drop=[{name!r}], or take it as text with "
+            f"keep=[{name!r}]",
+            option=f"correct the value{listed}, leave the column out with --drop {named}, or take it as text with "
+            f"--keep {named}",
+        )
+    return None
 
 
 def refuse_together(found: Sequence[DataError]) -> None:
@@ -723,33 +774,30 @@ def refuse_together(found: Sequence[DataError]) -> None:
         )
 
 
-def _many_dates(column: Any) -> bool:
-    """Return whether a column holds dates; of texts, at least :data:`MANY_NUMBERS` different ones."""
-    if is_plain_number(column) or not holds_dates(column):
-        return False
-    return column.dtype.kind == "M" or bool(column.nunique() >= MANY_NUMBERS)
-
-
 def is_plain_number(column: Any) -> bool:
     """Return whether a column has a type of numbers of its own, which no text can have."""
     return bool(column.dtype.kind in "biufc")
 
 
+#: Most words beside numbers that a message takes for missing values.
+_FEW_WORDS = 3
+
+
 class _Slip(NamedTuple):
     """The first value of a column of text that is no number although most are; how many are, of how many.
 
-    ``commas`` where each of its values is a number with a decimal comma or without one, so that a comma is no slip.
+    ``words`` are the values without which all are numbers.
     """
 
     row: object
     value: str
     numbers: int
     levels: int
-    commas: bool
+    words: tuple[str, ...]
 
 
-def _slip_among_numbers(column: Any) -> _Slip | None:
-    """Return what makes text of a column whose values are mostly numbers, a decimal comma included; or ``None``.
+def _slip_among_numbers(column: Any, convention: Convention = PLAIN) -> _Slip | None:
+    """Return what makes text of a column whose values are mostly numbers, however written; or ``None``.
 
     Numbers that are text one and all, and categories, were meant so.
     """
@@ -757,17 +805,38 @@ def _slip_among_numbers(column: Any) -> _Slip | None:
 
     if isinstance(column.dtype, pd.CategoricalDtype):
         return None
-    levels = pd.Series(column.dropna().unique()).astype(str)
-    plain = pd.to_numeric(levels, errors="coerce").notna()
-    meant = plain | pd.to_numeric(levels.str.replace(",", ".", n=1, regex=False), errors="coerce").notna()
-    numbers = int(meant.sum())
-    if plain.all() or 2 * numbers <= len(levels):
+    levels = levels_of(column)
+    if not _mostly(_meant(sample_of(levels), convention)):
         return None
-    # What is no number at all comes before a decimal comma.
+    plain, meant = numbers_in(levels, convention).notna(), _meant(levels, convention)
+    count = int(meant.sum())
+    if plain.all() or 2 * count <= len(levels) or read_all(levels, convention) is not None:
+        return None
+    # What is no number at all comes before one that is written otherwise.
     value = levels[~(plain if meant.all() else meant)].iloc[0]
-    row = column.index[(column.astype(str) == value).to_numpy().argmax()]
-    commas = bool(meant.all()) and not levels.str.contains(".", regex=False).any()
-    return _Slip(row, value, numbers, len(levels), commas)
+    read = read_all(levels[meant], convention) is not None
+    return _Slip(_row_of(column, value), value, count, len(levels), tuple(levels[~meant]) if read else ())
+
+
+def _meant(levels: Any, convention: Convention) -> Any:
+    """Return whether each of some texts is a number, however it is written, as a pandas Series."""
+    parts = signed_parts(levels)
+    number = parts["number"].where(parts["number"].notna(), "")
+    meant = numbers_in(levels, convention).notna()
+    for other in (convention, *convention.others()):
+        meant |= numbers_in(number, other).notna()
+    return meant
+
+
+def _mostly(some: Any) -> bool:
+    """Return whether so many of a sample are true that more than half of all may be."""
+    return bool(3 * some.sum() >= len(some))
+
+
+def _row_of(column: Any, value: str) -> object:
+    """Return the label of the first row with a value, blanks at its ends left out."""
+    found: object = column.index[(column.astype(str).str.strip() == value).to_numpy().argmax()]
+    return found
 
 
 def positive_weights(
@@ -823,13 +892,14 @@ def checked_weights(weights: ArrayLike | None, n: int, what: str) -> FloatArray:
     return found
 
 
-def with_text_names(frame: Any) -> Any:
-    """Return a table whose column names are text.
+def with_text_names(frame: Any, drop: Collection[str] = ()) -> Any:
+    """Return a table whose column names are text, without some columns.
 
     Raises
     ------
     DataError
-        If it is not a pandas DataFrame or two columns share a name.
+        If it is not a pandas DataFrame, two of the columns that are left share a name, or there is none of a name to
+        leave out.
     """
     import pandas as pd
 
@@ -839,9 +909,28 @@ def with_text_names(frame: Any) -> Any:
         raise DataError(
             f"a {type(frame).__name__} is no table: pass a pandas DataFrame, or use Dataset.from_arrays"
         )
-    names = [str(name) for name in frame.columns]
-    Axis(tuple(names), "column")
-    return frame.set_axis(names, axis="columns")
+    frame = frame.set_axis([str(name) for name in frame.columns], axis="columns")
+    for name in drop:
+        _require_column(frame, name, "drop")
+    if drop:
+        frame = frame.loc[:, [name not in drop for name in frame.columns]]
+    Axis(tuple(frame.columns), "column")
+    return frame
+
+
+def renamed(frame: Any, names: Sequence[str]) -> Any:
+    """Return a table whose columns have other names, one for each in order.
+
+    Raises
+    ------
+    DataError
+        If there is not one name for each column.
+    """
+    if len(names) != len(frame.columns):
+        raise DataError(
+            f"{len(names)} names for {len(frame.columns)} columns ({some_of(list(names), 20)}); name every column"
+        )
+    return frame.set_axis(list(map(str, names)), axis="columns")
 
 
 def _of_arrow(frame: Any) -> Any:
@@ -867,11 +956,6 @@ def _without_missing(frame: Any, missing: Missing, required: list[str]) -> tuple
     if not lacking.any():
         return frame, ()
     if missing in ("impute", "branch"):
-        empty = [name for name in frame.columns if gaps[name].all()]
-        if empty:
-            raise DataError(
-                f"column {empty[0]!r} has no value in any row, there is nothing to learn from it: leave it out"
-            )
         kept = ~gaps[required].any(axis="columns")
         filled = gaps[kept].to_numpy().sum()
         dropped = (f"{(~kept).sum()} of {len(frame)} rows dropped because they lack {' or '.join(required)}",)
@@ -922,9 +1006,8 @@ def _remarks(features: Any, as_sets: Collection[str] | None, missing: Missing) -
             remarks.append(f"column {name!r} has {levels} levels: a split sends a set of them to each side")
         elif has_levels:
             slip = _slip_among_numbers(column)
-            comma = ", a decimal comma" if slip is not None and slip.commas else ""
             text = (
-                f"{row_text(features, slip.row)} holds {slip.value!r:.60}, which is no number{comma}: "
+                f"{row_text(features, slip.row)} holds {slip.value!r:.60}, which is no number: "
                 if slip is not None
                 else ""
             )
@@ -939,7 +1022,27 @@ def _remarks(features: Any, as_sets: Collection[str] | None, missing: Missing) -
             remarks.append(
                 f"column {name!r} counts the rows and is used as a feature; remove it if it is a row number"
             )
+        else:
+            remarks += _stands_for_missing(str(name), column)
     return remarks
+
+
+def _stands_for_missing(name: str, column: Any) -> list[str]:
+    """Remark on a number of nines, such as -999, that is repeated far from all other values of a column."""
+    if column.dtype.kind not in "iuf":
+        return []
+    values = column.dropna().to_numpy()
+    for value in {values.min(), values.max()} if len(values) else ():
+        others = values[values != value]
+        count = len(values) - len(others)
+        if count > 1 and len(others) and _NINES.fullmatch(f"{value:.15g}"):
+            low, high = others.min(), others.max()
+            if max(low - value, value - high) > high - low:
+                return [
+                    f"column {name!r} holds {value:.15g} in {count} rows, far from all others ({low:.6g} to "
+                    f"{high:.6g}); if it stands for a missing value, say so with missing_values (--missing-values)"
+                ]
+    return []
 
 
 def _counts_rows(column: Any) -> bool:

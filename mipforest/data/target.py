@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.data.lines import row_text
 from mipforest.data.table import (
+    MAX_NUMERIC_CLASSES,
     Label,
+    coded_texts,
     is_numeric,
     numbers,
     rounds,
-    row_text,
     sort_texts,
     text,
     texts,
@@ -25,8 +27,9 @@ from mipforest.errors import DataError, did_you_mean, some_of
 
 Task = Literal["classification", "regression", "prescription", "decision"]
 
-#: A numeric target is read as class labels if all values are whole numbers and at most this many differ.
-MAX_NUMERIC_CLASSES = 20
+
+#: Most classes of a target without a remark.
+MANY_CLASSES = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +161,7 @@ def read_target(column: Any, task: Task | None = None, treatment: Any = None) ->
     if numeric and task is None and len(target.class_values) > 2:
         count = len(target.class_values)
         note = f"whole-number target {column.name!r} read as {count} classes; task='regression' predicts it"
-        return replace(target, notes=(note,))
+        return replace(target, notes=(note, *target.notes))
     return target
 
 
@@ -249,14 +252,17 @@ def match_classes(column: Any, class_values: tuple[Label, ...], what: str = "cla
         If a label is not among ``class_values``; names the first such row.
     """
     position = {text(value): k for k, value in enumerate(class_values)}
-    labels, role = texts(column), "target" if what == "class" else "column"
-    for row, label in zip(column.index, labels, strict=True):
-        if label not in position:
-            raise DataError(
-                f"{role} {column.name!r} has the {what} {label!r} in {row_text(column, row)}, which the training data "
-                f"do not have (they have {some_of(list(position))}); correct the label or leave out the row"
-            )
-    return np.array([position[label] for label in labels], dtype=np.int64)
+    labels, codes = coded_texts(column)
+    role = "target" if what == "class" else "column"
+    found = np.array([position.get(label, -1) for label in labels], dtype=np.int64)[codes]
+    if (found < 0).any():
+        at = int((found < 0).argmax())
+        raise DataError(
+            f"{role} {column.name!r} has the {what} {labels[codes[at]]!r} in {row_text(column, column.index[at])}, "
+            f"which the training data do not have (they have {some_of(list(position))}); correct the label or leave "
+            "out the row"
+        )
+    return found
 
 
 def _regression(values: FloatArray, name: object) -> Target:
@@ -269,9 +275,10 @@ def _regression(values: FloatArray, name: object) -> Target:
 
 def _sorted_labels(column: Any) -> tuple[Label, ...]:
     """Return the distinct labels of a column: numbers by value, text alphabetically."""
-    first_of: dict[str, Label] = {}
-    for value in column:
-        first_of.setdefault(text(value), to_label(value))
+    levels, codes = coded_texts(column)
+    # Codes number the levels in the order in which they appear.
+    _, first = np.unique(codes, return_index=True)
+    first_of = {level: to_label(column.iloc[at]) for level, at in zip(levels, first.tolist(), strict=True)}
     return tuple(first_of[label] for label in sort_texts(first_of))
 
 
@@ -283,7 +290,20 @@ def _classification(column: Any) -> Target:
             f"target {column.name!r} has one class only, {only!r} in all {len(column)} rows: nothing can "
             "be told apart; add rows of another class or name another target column"
         )
-    return Target("classification", match_classes(column, class_values), class_values)
+    y = match_classes(column, class_values)
+    return Target("classification", y, class_values, _many_classes(column, y, len(class_values)))
+
+
+def _many_classes(column: Any, y: IntArray, count: int) -> tuple[str, ...]:
+    """Remark on a target that may be no classes: very many of them, or one sample each."""
+    once = int((np.bincount(y, minlength=count) == 1).sum())
+    if count <= MANY_CLASSES and not (once == count and count > 2):
+        return ()
+    each = f", {'all' if once == count else once} of them of one sample" if once else ""
+    numbers_meant = "; task='regression' predicts numbers" if is_numeric(column) else ""
+    return (
+        f"target {column.name!r} has {count} classes in {len(y)} rows{each}: is it a name?{numbers_meant}",
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,15 @@ from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, searching
 from mipforest.settings import DEFAULT_GAP, SolveSettings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Event, Progress, Status, relative_gap
-from mipforest.trees import Predictor, Tree, feature_importances, node_statistics, shown_tree, to_text
+from mipforest.trees import (
+    Predictor,
+    RandomizedTree,
+    Tree,
+    feature_importances,
+    node_statistics,
+    shown_tree,
+    to_text,
+)
 from mipforest.trees.reachable import reachable_tree
 
 if TYPE_CHECKING:
@@ -144,6 +152,9 @@ def read_features(estimator: Any, encoding: Encoding, X: Any, unseen: Unseen = "
         X = pd.DataFrame(np.asarray(X, dtype=object))
     # Names are checked above where there are any; without them columns are known by position.
     frame = X.set_axis([column.name for column in encoding.columns], axis="columns")
+    found = getattr(estimator, getattr(estimator, "_fitted_name", "tree_"), None)
+    if found is not None and not isinstance(found, RandomizedTree):
+        frame = encoding.without_unread_gaps(frame, found.features_used().overall)
     return np.ascontiguousarray(encoding.encode(frame, unseen=unseen))
 
 

@@ -10,10 +10,11 @@ from typing import Any, get_args
 import numpy as np
 
 from mipforest.data import DataError, Dataset, load, reward_scores
+from mipforest.data.convention import Convention, DateOrder, Dates
 from mipforest.data.encoding import Scaling
-from mipforest.data.loading import PLAIN, SUFFIXES, TextFormat, read_file
+from mipforest.data.loading import PLAIN, SUFFIXES, TextFormat, is_text_file, read_file
 from mipforest.data.reward_scores import Scores
-from mipforest.data.table import Dates, Missing, dates_as_numbers, text
+from mipforest.data.table import Missing, text
 from mipforest.data.target import Task
 
 
@@ -43,7 +44,7 @@ class DataSource:
     Attributes
     ----------
     data, target, task, missing, scaling, weight, treatment, rewards, drop, keep, sep, decimal, encoding, dates,
-    categorical
+    categorical, date_order, thousands, missing_values, keep_words, header, names, skip_lines
         As for :func:`mipforest.data.load`.
     seed
         Seed of generated data, and of the split.
@@ -79,6 +80,31 @@ class DataSource:
     scores: Scores | None = None
     better: str = "lower"
     categorical: tuple[str, ...] = ()
+    date_order: DateOrder | None = None
+    thousands: str | None = None
+    missing_values: tuple[str, ...] = ()
+    keep_words: tuple[str, ...] = ()
+    header: bool = True
+    names: tuple[str, ...] | None = None
+    skip_lines: int = 0
+
+    @property
+    def written(self) -> TextFormat:
+        """How text files of data are written."""
+        return TextFormat(**{field.name: getattr(self, field.name) for field in fields(TextFormat)})
+
+    @property
+    def convention(self) -> Convention:
+        """How values are written, in text files and in tables."""
+        return Convention(**{field.name: getattr(self, field.name) for field in fields(Convention)})
+
+    def as_found(self, data: Dataset) -> DataSource:
+        """Return the source with what its data told of how values are written, so that new files are read alike."""
+        if not self.data.endswith(SUFFIXES):
+            return self
+        told = {name: getattr(data.convention, name) for name in ("decimal", "thousands", "date_order")}
+        usual = Convention()
+        return replace(self, **{name: value for name, value in told.items() if value != getattr(usual, name)})
 
     def load(self, fill_from: Collection[str] | None = None) -> LoadedData:
         """Load the data, merge classes, and put test samples apart.
@@ -111,10 +137,9 @@ class DataSource:
             keep=self.keep,
             fill_from=fill_from,
             categorical=self.categorical,
-            sep=self.sep,
-            decimal=self.decimal,
-            encoding=self.encoding,
             dates=self.dates,
+            date_order=self.date_order,
+            **{field.name: getattr(self, field.name) for field in fields(TextFormat)},
         )
         whole = self._scored(loaded)
         merged = self._merged(whole)
@@ -136,9 +161,11 @@ class DataSource:
 
     def _test_file(self, train: Dataset) -> Dataset:
         path = Path(str(self.test)).expanduser()
-        frame = read_file(path, TextFormat(self.sep, self.decimal, self.encoding))
+        written = replace(
+            self.written, decimal=train.convention.decimal, thousands=train.convention.thousands
+        )
+        frame = read_file(path, written if is_text_file(path) else PLAIN)
         try:
-            frame = dates_as_numbers(frame, self.dates, (train.target, *self.keep))
             return Dataset.from_frame_like(train, frame, name=path.name, missing=self.missing)
         except DataError as error:
             raise error.located(str(path)) from error
@@ -150,15 +177,24 @@ class DataSource:
             "positive": list(self.positive),
             "test": self.test and _absolute(self.test),
         }
-        for name in ("weight", "treatment", "drop", "keep", "dates", "rewards", "scores", "categorical"):
+        for name in (
+            "weight",
+            "treatment",
+            "drop",
+            "keep",
+            "dates",
+            "date_order",
+            "rewards",
+            "scores",
+            "categorical",
+        ):
             if not entries[name]:
                 del entries[name]  # files of data without them are what older versions write and read
         if self.scores is None:
             del entries["better"]
-        for name, usual in asdict(PLAIN).items():
-            if entries[name] == usual:
-                del entries[name]
-        return entries
+        for name in asdict(PLAIN):
+            del entries[name]
+        return entries | self.written.to_dict()
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> DataSource:
@@ -167,8 +203,11 @@ class DataSource:
             raise TypeError(f"a data source is an object, not {type(entries).__name__}")
         known = {field.name for field in fields(cls)}
         given = {name: value for name, value in entries.items() if name in known}
-        lists = ("positive", "drop", "keep", "rewards", "categorical")
-        source = cls(**given | {name: tuple(given.get(name, ())) for name in lists})
+        lists = ("positive", "drop", "keep", "rewards", "categorical", "missing_values", "keep_words")
+        given |= {name: tuple(given.get(name, ())) for name in lists}
+        if given.get("names") is not None:
+            given["names"] = tuple(given["names"])
+        source = cls(**given)
         source._check_types()
         return source
 
@@ -177,6 +216,7 @@ class DataSource:
         optional = (self.target, self.task, self.test, self.weight, self.treatment)
         texts = (self.data, *(text or "" for text in optional), *self.positive, *self.drop, *self.keep)
         texts = (*texts, *self.categorical, self.sep or "", self.decimal, self.encoding, *self.rewards)
+        texts = (*texts, self.thousands or "", *self.missing_values, *self.keep_words, *(self.names or ()))
         if not all(isinstance(text, str) for text in (*texts, self.missing, self.scaling)):
             raise TypeError("one of its texts is none")
         if any("\0" in text for text in texts):
@@ -188,12 +228,16 @@ class DataSource:
             "missing": get_args(Missing),
             "scaling": get_args(Scaling),
             "dates": (None, *get_args(Dates)),
+            "date_order": (None, *get_args(DateOrder)),
+            "header": (True, False),
             "scores": (None, *get_args(Scores)),
             "better": ("lower", "higher"),
         }
         for name, values in allowed.items():
             if getattr(self, name) not in values:
                 raise TypeError(f"{name} is {getattr(self, name)!r}")
+        if isinstance(self.skip_lines, bool) or not isinstance(self.skip_lines, int) or self.skip_lines < 0:
+            raise TypeError(f"the number of lines to skip is {self.skip_lines!r}")
         share = self.test_size
         if share is not None and not (isinstance(share, float) and 0 < share < 1):
             raise TypeError(f"the share of test samples is {share!r}")

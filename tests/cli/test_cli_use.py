@@ -108,7 +108,7 @@ def test_prediction_agrees_with_the_encoded_tree(mipforest, finished_run, people
 @pytest.mark.parametrize(
     ("column", "value", "word"),
     [
-        ("age", None, "row 2"),
+        ("age", None, "line 4"),
         ("colour", "pink", "pink"),
         ("age", "old", "old"),
         ("answer", "maybe", "maybe"),

@@ -254,7 +254,7 @@ def test_a_column_of_two_levels_is_one_feature():
 
 
 def test_dates_and_identifiers_are_refused_dropped_or_kept():
-    frame = pd.DataFrame({"day": [f"2020-01-{k}" for k in range(150)], "size": range(150), "y": [0, 1] * 75})
+    frame = pd.DataFrame({"day": [f"day {k}a" for k in range(150)], "size": range(150), "y": [0, 1] * 75})
     with pytest.raises(DataError, match=r"'day' \(150 levels\).*drop=\['day'\].*keep=\['day'\]") as refused:
         Dataset.from_frame(frame, "y")
     assert "--drop day" in refused.value.option
@@ -388,3 +388,15 @@ def test_columns_that_are_not_read_may_be_absent():
     np.testing.assert_array_equal(encoding.encode(frame[["city"]], needed=[1]), [[0, 0], [0, 1]])
     with pytest.raises(DataError, match=r"lacks 1 feature column\(s\): age"):
         encoding.encode(frame[["city"]], needed=[0])
+
+
+@pytest.mark.parametrize("missing", ["error", "drop", "impute", "branch"])
+def test_a_column_without_any_value_is_refused(missing):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [None] * 3, "c": [float("nan")] * 3, "y": [0, 1, 0]})
+    with pytest.raises(DataError, match=r"columns 'b', 'c' have no value in any row.*drop=\['b', 'c'\]") as refused:
+        Dataset.from_frame(frame, "y", missing=missing)
+    assert "--drop b --drop c" in refused.value.on_command_line
+    assert Dataset.from_frame(frame, "y", missing=missing, drop=["b", "c"]).p == 1
+    if missing in ("impute", "branch"):
+        with pytest.raises(DataError, match="no value"):
+            ORTRegressor(missing=missing, time_limit=0).fit(frame[["a", "b"]], [1.0, 2.0, 3.0])

@@ -184,3 +184,19 @@ def test_missing_values_go_to_a_side_and_sets_of_levels_are_split(people):
     assert "categorical" in OCTClassifier.__doc__
     with pytest.raises(ValueError, match="no feature column is called 'color'"):
         OCTClassifier(categorical=["color"]).fit(table.drop(columns="age"), people["answer"])
+
+
+@pytest.mark.parametrize("missing", ["error", "branch", "impute"])
+def test_missing_values_are_taken_where_the_tree_does_not_read(missing):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"a": np.arange(40.0), "b": rng.integers(0, 3, 40), "c": rng.choice(["u", "v", "w"], 40)}
+    )
+    fitted = OCTClassifier(depth=1, missing=missing).fit(table, np.arange(40) >= 20)
+    new = pd.DataFrame({"a": [3.0, 30.0], "b": [None, 1], "c": [None, "u"]})
+    assert fitted.predict(new).tolist() == [False, True]
+    new.loc[0, "a"] = None
+    if missing != "impute":
+        with pytest.raises(ValueError, match=r"missing values in 1 column.* 'a'") as refused:
+            fitted.predict(new)
+        assert f"missing='{missing}'" not in str(refused.value)

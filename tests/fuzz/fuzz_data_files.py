@@ -82,6 +82,9 @@ def corpus(folder: Path) -> dict[str, tuple[bytes, Use]]:
     def load_data(path: Path) -> None:
         load(path, target="label", missing="drop")
 
+    def load_written(path: Path) -> None:
+        load(path, target="label", missing="drop", dates="days", missing_values=["-"], date_order="mdy")
+
     def planned(path: Path) -> None:
         plan(read_suite(path))
 
@@ -101,12 +104,34 @@ def corpus(folder: Path) -> dict[str, tuple[bytes, Use]]:
         "data.csv": (text, load_data),
         "data.csv.gz": (gzip.compress(text, mtime=0), load_data),
         "table.csv": (text, read_file),
+        "written.data": (_written().encode(), load_written),
+        "data.arff": (ARFF.encode(), load_data),
         "data.parquet": ((folder / "data.parquet").read_bytes(), load_data),
         "suite.toml": (SUITE.encode(), planned),
         "results.sqlite": (results.read_bytes(), read_results),
         "tree.json": ((tables / "tree.json").read_bytes(), tree),
         "result.json": ((tables / "result.json").read_bytes(), shown),
     }
+
+
+ARFF = """@relation fuzz
+@attribute size numeric
+@attribute 'the colour' {red, 'dark blue'}
+@attribute label {yes, no}
+@data
+""" + "".join(
+    f"{k / 7}, {('red', chr(39) + 'dark blue' + chr(39))[k % 2]}, {('yes', 'no')[k % 2]}\n" for k in range(30)
+)
+
+
+def _written() -> str:
+    """Thirty rows of numbers, dates and times as people write them."""
+    rows = [
+        f"2.{k:03d},5;{k}%;7/{k % 28 + 1}/2019 3:{k:02d} pm;{'Jan' if k % 2 else 'Jul'} {k % 28 + 1}, 2020;{k % 24}:15;"
+        f"{'-' if k == 9 else k} €;{('yes ', 'no')[k % 2]}"
+        for k in range(30)
+    ]
+    return "\n".join(["sep=;", "number;share;slashes;words;clock;price;label", *rows, ""])
 
 
 def _table() -> pd.DataFrame:
