@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from mipforest.cli.pictures import plot, report, vite
 from mipforest.cli.predict import predict
 from mipforest.cli.solve import solve
 from mipforest.cli.tune import tune
+from mipforest.processes import SAFE_PATH
 
 app = Typer(
     name="mipforest",
@@ -84,6 +86,7 @@ def main(
 
 def run() -> None:
     """Run the command line; the entry point of the ``mipforest`` script."""
+    os.environ[SAFE_PATH] = "1"  # of all Pythons that a command starts
     closed = open_standard_streams()
     try:
         app(prog_name="mipforest")

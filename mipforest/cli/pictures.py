@@ -37,6 +37,14 @@ def plot(
     max_terms: Annotated[
         int, Option(min=1, metavar="N", help="Most terms and influences of an oblique split to show.")
     ] = 3,
+    dialect: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="Database that reads a .sql file: bigquery, databricks, duckdb, mysql, postgres, snowflake, sqlite, "
+            "sqlserver; by default standard SQL.",
+        ),
+    ] = None,
     as_json: o.Json = False,
 ) -> None:
     """Draw the tree of a run, or how it cuts the plane.
@@ -52,8 +60,12 @@ def plot(
     if output is None and path.is_symlink():
         # A run folder from elsewhere must not decide which file is written.
         raise CommandError(f"{path} is a link to {path.readlink()}; name the picture with -o")
+    if dialect is not None and path.suffix != ".sql":
+        raise CommandError(
+            f"--dialect {dialect} is for .sql files, and {path} is none; leave it out, or end the name in .sql"
+        )
     if path.suffix in FORMS and not partition:
-        _write_form(found, path, max_terms)
+        _write_form(found, path, max_terms, dialect or "standard")
     else:
         _draw(found, path, max_terms, partition=partition)
     if as_json:
@@ -62,7 +74,7 @@ def plot(
         print_text(f"{path}")
 
 
-def _write_form(run: Run, path: Path, max_terms: int) -> None:
+def _write_form(run: Run, path: Path, max_terms: int, dialect: str) -> None:
     """Write a tree or card in a form that is no picture."""
     from mipforest.atomic import atomic_write
     from mipforest.deployment import to_onnx, to_sklearn, to_sql
@@ -74,7 +86,7 @@ def _write_form(run: Run, path: Path, max_terms: int) -> None:
     written: str | bytes
     try:
         if path.suffix == ".sql":
-            written = to_sql(saved.fitted, statistics, encoding=saved.encoding) + "\n"
+            written = to_sql(saved.fitted, statistics, encoding=saved.encoding, dialect=dialect) + "\n"
         elif path.suffix == ".onnx":
             written = to_onnx(saved.fitted, statistics, encoding=saved.encoding).SerializeToString()
         elif not isinstance(saved, SavedTree):
