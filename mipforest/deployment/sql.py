@@ -31,7 +31,7 @@ class _Dialect:
     backslashes
         Whether a backslash in a text escapes what follows.
     doubled
-        Whether a quote in a text or name is doubled; else a backslash stands before it, and a line end is written by one.
+        Whether a quote in a text or name is doubled; else a backslash stands before it, and makes line ends.
     escaped_names
         Whether names are escaped as texts are.
     national
@@ -60,8 +60,8 @@ class _Dialect:
         text = str(value)
         if self.national and ("\\\n" in text or "\\\r" in text):
             raise ValueError(
-                f"the text {text!r} has a backslash before a line end, which {self.name} takes for a line that goes on; "
-                "rename it in the data, or choose another dialect"
+                f"the text {text!r} has a backslash before a line end, which {self.name} takes for one "
+                "line that goes on; rename it in the data, or choose another dialect"
             )
         prefix = "N" if self.national and not text.isascii() else ""
         escaped = self._escaped(text, "'")
@@ -80,8 +80,8 @@ class _Dialect:
         for sign in text:
             if sign == "\0" or "\ud800" <= sign <= "\udfff":
                 raise ValueError(
-                    f"{text!r} has the character U+{ord(sign):04X}, which texts and names in SQL cannot have; rename it "
-                    "in the data"
+                    f"{text!r} has the character U+{ord(sign):04X}, which texts and names in SQL cannot have; "
+                    "rename it in the data"
                 )
 
 

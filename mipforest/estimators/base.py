@@ -872,8 +872,9 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
         probability_of
             A label: the expression is its probability, in place of the predicted label.
         dialect
-            The database, which decides how names and texts are quoted: ``"standard"``, ``"bigquery"``, ``"databricks"``,
-            ``"duckdb"``, ``"mysql"``, ``"postgres"``, ``"snowflake"``, ``"sqlite"`` or ``"sqlserver"``.
+            The database, which decides how names and texts are quoted: ``"standard"``, ``"bigquery"``,
+            ``"databricks"``, ``"duckdb"``, ``"mysql"``, ``"postgres"``, ``"snowflake"``, ``"sqlite"`` or
+            ``"sqlserver"``.
 
         Raises
         ------

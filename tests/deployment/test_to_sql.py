@@ -117,10 +117,11 @@ PARSERS = {name: name for name in DIALECTS} | {"standard": None, "sqlserver": "t
 
 #: Names and levels that end a text or a name, or begin a comment or a statement, where they are not escaped.
 HOSTILE = (
-    "it's", "'", "''", 'a"b', '"', '""', "a`b", "`", "``", "a]b", "]", "[x]", "\\", "\\\\", "a\\", "\\'", "\\\\'", "'\\", "\\`", "`\\",
-    '\\"', "\\]", "a\nb", "\r\n", "\\n", "\\u0027", "\\x27", "a\tb", "; DROP TABLE t", "'; DROP TABLE t; --",
-    "\\'; DROP TABLE t; --", "' UNION SELECT 1 FROM secrets --", "\\' UNION SELECT 1 FROM secrets #", "--", "/*", "*/", "#",
-    "'--", "$$", "$tag$", "%s", "{{x}}", "é", "'é\\", "日本", "\u2019", "\uff07", "\u202e", "\U0001f600", "\x1b[31m",
+    "it's", "'", "''", 'a"b', '"', '""', "a`b", "`", "``", "a]b", "]", "[x]", "\\", "\\\\", "a\\", "\\'",
+    "\\\\'", "'\\", "\\`", "`\\", '\\"', "\\]", "a\nb", "\r\n", "\\n", "\\u0027", "\\x27", "a\tb",
+    "; DROP TABLE t", "'; DROP TABLE t; --", "\\'; DROP TABLE t; --", "' UNION SELECT 1 FROM secrets --",
+    "\\' UNION SELECT 1 FROM secrets #", "--", "/*", "*/", "#", "'--", "$$", "$tag$", "%s", "{{x}}", "é",
+    "'é\\", "日本", "\u2019", "\uff07", "\u202e", "\U0001f600", "\x1b[31m",
 )  # fmt: skip
 
 
