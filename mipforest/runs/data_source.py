@@ -80,6 +80,11 @@ class DataSource:
     better: str = "lower"
     categorical: tuple[str, ...] = ()
 
+    @property
+    def needs_network(self) -> bool:
+        """Whether the data are fetched from the network, unless a copy is kept here."""
+        return str(self.data).startswith("openml:")  # files of others may hold anything
+
     def load(self, fill_from: Collection[str] | None = None) -> LoadedData:
         """Load the data, merge classes, and put test samples apart.
 
