@@ -21,6 +21,7 @@ from mipforest.cli.output import open_standard_streams
 from mipforest.cli.pictures import plot, report, vite
 from mipforest.cli.predict import predict
 from mipforest.cli.solve import solve
+from mipforest.cli.solve_model import solve_model
 from mipforest.cli.tune import tune
 from mipforest.processes import SAFE_PATH
 
@@ -39,6 +40,7 @@ for command, panel in (
     (plot, "Use a run"),
     (report, "Use a run"),
     (predict, "Use a run"),
+    (solve_model, "Instances"),
     (export, "Instances"),
     (check, "Instances"),
     (certify, "Instances"),
