@@ -179,7 +179,7 @@ def _start(form: MatrixForm, path: Path) -> FloatArray:
     given = read_solution(path)
     point = point_in(form, given)
     if not given.sparse:
-        point.x[point.open] = np.nan
+        point.x[point.open] = math.nan
     return point.x
 
 

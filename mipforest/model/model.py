@@ -712,12 +712,10 @@ def _expression(model: Model, form: MatrixForm) -> LinearExpr | QuadraticExpr:
     linear = LinearExpr(sparse.csr_array(form.c[np.newaxis, :]), np.array([form.offset]), (), model)
     if form.Q is None or not form.Q.nnz:
         return linear
-    half = sparse.coo_array(form.Q)
-    return QuadraticExpr(
-        linear,
-        sparse.csr_array(0.5 * half.data[np.newaxis, :]),
-        np.column_stack([half.row, half.col]).astype(np.int64),
-    )
+    triangle = sparse.coo_array(sparse.triu(form.Q))
+    weights = np.where(triangle.row == triangle.col, 0.5, 1.0) * triangle.data
+    pairs = np.column_stack([triangle.row, triangle.col]).astype(np.int64)
+    return QuadraticExpr(linear, sparse.csr_array(weights[np.newaxis, :]), pairs)
 
 
 class Scope(Model):

@@ -122,7 +122,7 @@ HEAD = "Minimize\n obj: x + y\nSubject To\n c1: x + y >= 1\n"
         (HEAD, 0, "expected `end`"),
         ("", 0, "no column"),
         ("hello", 1, "section keyword"),
-        ("\0\0\0", 0, ""),
+        ("\0\0\0", 0, "HiGHS|no column"),
     ],
 )
 def test_what_a_model_cannot_hold_is_refused_by_name(tmp_path, text, line, reason):

@@ -1,7 +1,5 @@
 """Models from files: read, changed, solved, written again."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -74,10 +72,9 @@ def test_flat_arrays_are_solved_as_they_are(path):
 @settings(max_examples=100, deadline=None)
 @given(forms())
 def test_a_model_of_flat_arrays_has_the_same_arrays(form):
-    if (form.col_lower > form.col_upper).any():
-        return
-    read = replace(form, columns=form.columns)
-    assert_same_form(Model.from_matrix(read).matrix(), form)
+    if form.Q is not None and np.abs(form.Q.data).min(initial=1.0) < np.finfo(float).tiny:
+        return  # half of the least double is 0
+    assert_same_form(Model.from_matrix(form).matrix(), form)
 
 
 @settings(max_examples=50, deadline=None)
