@@ -1,6 +1,7 @@
 """LP files, read by HiGHS: the same model, or a refusal that names what is in the way."""
 
 import gzip
+import random
 
 import highspy
 import numpy as np
@@ -148,3 +149,37 @@ def test_nothing_is_printed(tmp_path, capfd):
     with pytest.raises(LpError):
         read_lp(written(tmp_path, HEAD))
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(5000, marks=pytest.mark.slow)])
+def test_mutated_files_are_read_or_refused(tmp_path, count):
+    rng, path, refused = random.Random(3), tmp_path / "model.lp", 0
+    words = (
+        b"[",
+        b"->",
+        b"<=",
+        b"nan",
+        b"inf",
+        b"1e999",
+        b"free",
+        b"General\n",
+        b"SOS\n",
+        b"\0",
+        b"\xff",
+        b":",
+        b"9" * 400,
+    )
+    for _ in range(count):
+        text = bytearray(EVERYTHING.encode())
+        for _ in range(rng.randint(1, 4)):
+            place = rng.randrange(len(text))
+            if rng.random() < 0.5:
+                text[place:place] = rng.choice(words)
+            else:
+                del text[place : place + rng.randint(1, 12)]
+        path.write_bytes(text)
+        try:
+            read_lp(path)
+        except LpError:
+            refused += 1
+    assert refused > count / 2  # exact: a count
