@@ -92,7 +92,7 @@ def _print(output: Path, metadata: dict[str, Any]) -> None:
     print_text(f"{description}: model, parameters, data and checksums")
     for warning in metadata["warnings"]:
         print_note(warning)
-    if metadata["start"] and ".mps" in output.suffixes:
+    if metadata["start"]:
         print_text(f"Next: mipforest check {output} {start}")
     print_text(f"Once it is solved: mipforest import SOLUTION --instance {output}")
 
