@@ -138,7 +138,7 @@ def test_first_copy_of_the_library(tmp_path: Path, shipped: Library, monkeypatch
 
     def check() -> None:
         if (folder / "suite.toml").is_file():
-            assert known_values(Library(folder)) == known_values(shipped)
+            assert known_values(Library(folder)) == known_values(shipped)  # exact: a copy
             assert content(folder) == wanted
         else:  # as the command asks
             Library.copied(folder)
@@ -173,7 +173,7 @@ def test_build(tmp_path: Path, shipped: Library, monkeypatch: pytest.MonkeyPatch
     def check() -> None:
         left = content(library.folder)
         assert all(left[name] in (before.get(name), whole[name]) for name in left)
-        assert known_values(library) == known_values(shipped)
+        assert known_values(library) == known_values(shipped)  # exact: a copy
         work()
         assert content(library.folder) == whole
         shutil.rmtree(library.folder)
