@@ -30,6 +30,8 @@ model = "oct"
 depth = 1
 """
 
+MODEL = "Minimize\n obj: x + y\nSubject To\n c: x + 2 y >= 3\nGeneral\n x y\nEnd\n"
+
 OCT = ("--model", "oct", "--depth", "1", "--data", "d.csv", "--target", "y", "--param", "N_min=1")
 MARGOT = ("--model", "margot", "--depth", "1", "--data", "d.csv", "--target", "y")
 
@@ -39,6 +41,7 @@ COMMANDS = {
     "scip-quadratic": ("solve", *MARGOT, "--solver", "scip", "--time-limit", "2"),
     "highs": ("solve", *OCT, "--solver", "highs", "--isolate", "--time-limit", "20"),
     "contree": ("solve", *OCT, "--solver", "contree", "--time-limit", "20"),
+    "file": ("solve-model", "m.lp", "--isolate"),
     "tune": (
         "tune", *OCT, "--grid", "alpha=0,0.1", "--folds", "2", "--jobs", "2", "--solver", "exact-search",
         "--time-limit", "20",
@@ -67,6 +70,7 @@ def place(tmp_path: Path) -> Path:
     table = pd.DataFrame(rng.random((24, 2)), columns=["a", "b"])
     table.assign(y=np.where(table["a"] > 0.5, "p", "q")).to_csv(folder / "d.csv", index=False)
     (folder / "suite.toml").write_text(SUITE)
+    (folder / "m.lp").write_text(MODEL)
     marker = tmp_path / "ran"
     for name in (*OF_OTHERS, *sys.stdlib_module_names):
         words = f"with open({str(marker)!r}, 'a') as file:\n    file.write({name!r} + '\\n')\n"
@@ -90,12 +94,15 @@ def run(place: Path, program: str, *arguments: str) -> tuple[int, str, Sequence[
     return done.returncode, done.stdout + done.stderr, ran
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command",
+    [*COMMANDS, pytest.param("doctor", marks=pytest.mark.slow)],  # it tries all of them
+)
 def test_no_command_runs_files_of_the_working_directory(place: Path, command: str) -> None:
     if command in NEEDS:
         pytest.importorskip(NEEDS[command])
     program = "from mipforest.cli.main import run\nif __name__ == '__main__':\n    run()\n"
-    code, said, ran = run(place, program, *COMMANDS[command])
+    code, said, ran = run(place, program, *COMMANDS.get(command, (command,)))
     assert ran == [], said
     assert code == 0, said
     assert "process of" not in said  # nothing died on the way
