@@ -184,3 +184,16 @@ def test_what_has_no_expression_is_refused():
         to_sql(random_card(rng), probability_of="yess")
     with pytest.raises(ValueError, match="the classes are none"):
         to_sql(random_tree(rng, oblique=True, kind="values"), probability_of="yes")
+
+
+@pytest.mark.parametrize("dialect", ["standard", "sqlite"])
+def test_hostile_names_and_levels_predict_alike(dialect):
+    for name in HOSTILE:
+        frame = pd.DataFrame({name: HOSTILE})
+        encoding = Encoding.fit(frame)
+        j = len(encoding.features) // 2
+        w = np.zeros((1, len(encoding.features)))
+        w[0, j] = 1.0
+        tree = Tree(1, w, [-0.5], [0, 1], (name, "other"), encoding.features, levels=encoding.levels)
+        found = select(to_sql(tree, encoding=encoding, dialect=dialect), frame.values, frame.columns)
+        assert found == tree.predict_labels(encoding.encode(frame)).tolist()
