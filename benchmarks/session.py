@@ -34,7 +34,7 @@ DATA = ("iris", "wine", "breast_cancer")
 
 def session(data: str, cache: str) -> list[str]:
     """Return a line of the table: seconds of a session, and what it found."""
-    command = [sys.executable, "-W", "ignore", "-c", SESSION, data]
+    command = [sys.executable, "-P", "-W", "ignore", "-c", SESSION, data]
     environment = os.environ | {"NUMBA_CACHE_DIR": cache}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     told = json.loads(done.stdout.splitlines()[-1])

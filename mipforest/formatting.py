@@ -1,8 +1,9 @@
-"""Numbers, shares and durations as people read them."""
+"""Numbers, shares, durations and foreign texts as people read them."""
 
 from __future__ import annotations
 
 import math
+from unicodedata import category
 
 #: What measures are called whose names do not read as words.
 MEASURES = {
@@ -36,6 +37,28 @@ def is_rounding(value: float, *others: float | None) -> bool:
 def value_text(value: float | None, *others: float | None) -> str:
     """Write an objective or a bound as :func:`number` does, and 0 where it :func:`is_rounding`."""
     return "0" if value is not None and is_rounding(value, *others) else number(value)
+
+
+def printable(text: str) -> str:
+    r"""Escape what does not print, as in ``\x1b`` or ``\u202e``, for terminals, pages and pictures.
+
+    Names and levels come from files of others. A terminal may take control characters for orders, and an XML file may
+    not have them; characters of direction or without width turn or hide the text behind them; lone surrogates stand
+    for bytes that are no text. Line ends, tabs and blanks of all widths stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(sign if _prints(sign) else _escaped(ord(sign)) for sign in text)
+
+
+def _prints(sign: str) -> bool:
+    return sign.isprintable() or sign in "\n\t" or category(sign) == "Zs"
+
+
+def _escaped(code: int) -> str:
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code & 0xFF:02x}"  # what Python reads for a byte that is no text
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def number(value: float | None) -> str:

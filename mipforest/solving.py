@@ -40,7 +40,7 @@ _FEATURES_REWRITTEN: Mapping[str, frozenset[Feature]] = {
 
 @takes_settings(SolveKeywords, SolveSettings())
 def solve(
-    model: Model,
+    model: Model | MatrixForm,
     solver: str | Solver = "highs",
     *,
     start: Values | None = None,
@@ -58,7 +58,7 @@ def solve(
     Parameters
     ----------
     model
-        The model.
+        The model; or flat arrays, as :func:`mipforest.files.read_mps` gives them, which keep no solution.
     solver
         Name of a solver (``mipforest solvers`` lists them), or a solver.
     start
@@ -79,17 +79,24 @@ def solve(
     """
     settings = chosen_settings(settings, keywords, SolveSettings(), start=start)
     plugin = solver if isinstance(solver, Solver) else get_solver(solver)
-    form = model.matrix()
-    values = model.start if settings.start is None else settings.start
+    if not isinstance(model, Model | MatrixForm):
+        raise NotAllowed(
+            f"{type(model).__name__} is no model: give a mipforest.Model or a matrix form; of a file, "
+            "mipforest.Model.read(path) makes one"
+        )
+    owner = model if isinstance(model, Model) else None
+    form = model.matrix() if isinstance(model, Model) else model
+    values = owner.start if owner is not None and settings.start is None else settings.start
     solution = solve_form(
         form,
         plugin,
         settings,
         start=form.to_point(values) if values else None,
-        priorities=_priorities(model, form),
+        priorities=None if owner is None else _priorities(owner, form),
         on_progress=on_progress,
     )
-    model.keep(solution)
+    if owner is not None:
+        owner.keep(solution)
     return solution
 
 

@@ -1,11 +1,14 @@
-"""Numbers as people read them."""
+"""Numbers and foreign texts as people read them."""
+
+import sys
+import unicodedata
 
 import numpy as np
 import pytest
 
 from mipforest.cli.outcome import summary
 from mipforest.data import load
-from mipforest.formatting import ROUNDING, is_rounding, value_text
+from mipforest.formatting import ROUNDING, is_rounding, printable, value_text
 from mipforest.problem.registry import get_formulation
 
 
@@ -41,3 +44,29 @@ def test_the_summary_of_a_run_has_no_rounding():
     assert "0 (found by the heuristic)" in text
     text = summary(found | {"warm_start_objective": 0.5}, None)
     assert "0 (start 0.5, improved by 100.0%)" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a b\tc\nd", "a b\tc\nd"),
+        ("é 日本 \u00a0 \u3000 €", "é 日本 \u00a0 \u3000 €"),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("\r\x00\x7f\x9b", "\\x0d\\x00\\x7f\\x9b"),
+        ("\u202egpj.exe", "\\u202egpj.exe"),
+        ("\u2066\u200f\u061c\u200b\ufeff", "\\u2066\\u200f\\u061c\\u200b\\ufeff"),
+        ("\u2028\u2029\x85", "\\u2028\\u2029\\x85"),
+        ("\U000e0041", "\\U000e0041"),
+        ("\udcff\ud800", "\\xff\\ud800"),
+    ],
+)
+def test_what_does_not_print_is_escaped(text, shown):
+    assert printable(text) == shown
+    assert printable(shown) == shown
+
+
+def test_nothing_of_control_or_direction_is_left():
+    left = printable("".join(map(chr, range(sys.maxunicode + 1))))
+    assert {unicodedata.category(sign) for sign in left if sign not in "\n\t"}.isdisjoint(
+        {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    )

@@ -1,14 +1,19 @@
-"""README, CONTRIBUTING and CHANGELOG stand beside the folder of the documentation; the site shows them too."""
+"""README, CONTRIBUTING, CHANGELOG and SECURITY stand beside the folder of the documentation; the site shows them too."""
 
 from pathlib import Path
 
 from mkdocs.structure.files import File
 
-NAMES = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+NAMES = {
+    "README.md": "readme.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+}
 
 
 def on_files(files, config, **_):
-    """Add the three pages, their links rewritten."""
+    """Add the pages, their links rewritten."""
     root = Path(config.config_file_path).parent
     for name, page in NAMES.items():
         text = (root / name).read_text(encoding="utf-8").replace("](docs/", "](")
@@ -19,7 +24,7 @@ def on_files(files, config, **_):
 
 
 def on_page_markdown(markdown, **_):
-    """Rewrite the links of other pages to the three."""
+    """Rewrite the links of other pages to these."""
     for name, page in NAMES.items():
         markdown = markdown.replace(f"](../{name}", f"]({page}")
     return markdown

@@ -25,6 +25,7 @@ from mipforest.atomic import atomic_write
 from mipforest.campaigns.store import Store
 from mipforest.campaigns.suite import Suite, parse_suite
 from mipforest.errors import CampaignError
+from mipforest.formatting import printable
 from mipforest.solvers.solution import closed
 from mipforest.trees.plot import FAINT, INK, PALETTE, add_legend, new_figure, save_figure
 
@@ -592,7 +593,9 @@ def series_figure(per_data: pd.DataFrame, measures: Sequence[str]) -> Figure:
             own = per_data[per_data["setting"] == setting]
             error = own[f"{measure}_sd"] / np.sqrt(own["done"].clip(lower=1))
             drawn.append(axes.errorbar(own["data"].map(places), own[measure], error, capsize=2, **style))
-        axes.set_xticks(list(places.values()), list(places), rotation=30, ha="right", parse_math=False)
+        axes.set_xticks(
+            list(places.values()), list(map(printable, places)), rotation=30, ha="right", parse_math=False
+        )
         if not measure.endswith("r2"):
             axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         _finish(axes, measure.removeprefix("test_").replace("_", " "))

@@ -23,6 +23,7 @@ from mipforest.campaigns.experiments import Experiment, PlannedExperiment
 from mipforest.campaigns.store import Counts, Store
 from mipforest.cluster import DiedWithTask, connected, explained
 from mipforest.errors import CampaignError, SolverError
+from mipforest.processes import safe_path
 
 #: Processes that may end with an experiment until it counts as failed: one may have been killed for another reason.
 MAX_ATTEMPTS = 2
@@ -249,7 +250,7 @@ def _run_processes(campaign: Campaign, jobs: int, finished: Finished | None) -> 
             context.Process(target=_work_as_child, args=(campaign, os.getpid(), stop, finished))
             for _ in range(jobs)
         ]
-        with _ctrl_c_ignored():
+        with _ctrl_c_ignored(), safe_path():
             for process in processes:
                 process.start()
         try:

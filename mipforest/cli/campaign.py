@@ -12,8 +12,8 @@ from typer import Argument, BadParameter, Exit, Option, Typer
 
 from mipforest.cli import options as o
 from mipforest.cli.errors import INTERRUPTED, NO_ANSWER, ReportingGroup
-from mipforest.cli.output import print_json, print_note, print_text, printable
-from mipforest.formatting import duration, percent, value_text
+from mipforest.cli.output import print_json, print_note, print_text
+from mipforest.formatting import duration, percent, printable, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -177,7 +177,7 @@ def print_experiment(
         if values["gap"] is not None:
             gap = f"gap {percent(values['gap'])}"
         found = f", objective {value_text(values['objective'])}, {gap}"
-    print(f"{what}: {values['status']}{found}, {duration(values['seconds'])} ({far})", flush=True)
+    print(printable(f"{what}: {values['status']}{found}, {duration(values['seconds'])} ({far})"), flush=True)
 
 
 def _summary(counts: Counts, path: Path, *, reported: bool) -> str:

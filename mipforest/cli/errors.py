@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 from typer import BadParameter
 from typer.core import TyperGroup
 
-from mipforest.cli.output import discard_output, output_fails, print_json, printable
+from mipforest.cli.output import discard_output, output_fails, print_json
 from mipforest.errors import MipforestError
+from mipforest.formatting import printable
 
 #: A feasible, verified tree; for other commands, success.
 SUCCESS = 0

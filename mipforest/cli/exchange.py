@@ -92,7 +92,7 @@ def _print(output: Path, metadata: dict[str, Any]) -> None:
     print_text(f"{description}: model, parameters, data and checksums")
     for warning in metadata["warnings"]:
         print_note(warning)
-    if metadata["start"] and ".mps" in output.suffixes:
+    if metadata["start"]:
         print_text(f"Next: mipforest check {output} {start}")
     print_text(f"Once it is solved: mipforest import SOLUTION --instance {output}")
 
@@ -189,6 +189,11 @@ def _parameters(instance: Path, assignments: list[str] | None) -> dict[str, Any]
     return parse_parameters(get_formulation(read_metadata(instance).model), assignments)
 
 
+#: A model to be read.
+ModelFile = Annotated[
+    Path, Argument(metavar="FILE", help="Model: .mps or .lp, with .gz behind it where it is compressed.")
+]
+
 #: Entries up to which rows are evaluated exactly unless asked otherwise: about a second.
 EXACT_ENTRIES = 100_000
 
@@ -197,7 +202,7 @@ WORST = 5
 
 
 def check(
-    instance: Annotated[Path, Argument(metavar="INSTANCE", help="Model: .mps or .mps.gz.")],
+    instance: ModelFile,
     solution: Annotated[
         Path,
         Argument(
@@ -240,10 +245,10 @@ def check(
     from mipforest.files.solutions import point_in, read_solution
     from mipforest.model.check import exact_objective, violations
 
-    form = _read_instance(instance)
+    form = read_instance(instance)
     given = read_solution(solution)
     point = point_in(form, given)
-    exactly = _entries(form) <= EXACT_ENTRIES if exact is None else exact
+    exactly = entries(form) <= EXACT_ENTRIES if exact is None else exact
     found = violations(form, point.x, exact=exactly)
     feasible = found.max <= tolerance
     objective = exact_objective(form, point.x) if exactly else form.objective(point.x)
@@ -321,16 +326,18 @@ def _worse(form: MatrixForm, value: float, than: float) -> bool:
     return not loss <= FEASIBILITY_TOLERANCE * max(1.0, abs(than))
 
 
-def _entries(form: MatrixForm) -> int:
+def entries(form: MatrixForm) -> int:
+    """Return how many entries the rows and the quadratic objective of a model have."""
     return int(form.A.nnz + form.indicators.A.nnz + (0 if form.Q is None else form.Q.nnz))
 
 
-def _read_instance(path: Path) -> MatrixForm:
-    from mipforest.files import read_mps
+def read_instance(path: Path) -> MatrixForm:
+    """Read a model, whose name may end otherwise."""
+    from mipforest.files import read_model
     from mipforest.files.streams import split_suffix
 
     try:
-        split_suffix(path, (".mps",))
+        split_suffix(path)
     except ValueError as error:
         raise CommandError(str(error)) from None
-    return read_mps(path)
+    return read_model(path)

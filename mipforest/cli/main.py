@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -20,7 +21,9 @@ from mipforest.cli.output import open_standard_streams
 from mipforest.cli.pictures import plot, report, vite
 from mipforest.cli.predict import predict
 from mipforest.cli.solve import solve
+from mipforest.cli.solve_model import solve_model
 from mipforest.cli.tune import tune
+from mipforest.processes import SAFE_PATH
 
 app = Typer(
     name="mipforest",
@@ -37,6 +40,7 @@ for command, panel in (
     (plot, "Use a run"),
     (report, "Use a run"),
     (predict, "Use a run"),
+    (solve_model, "Instances"),
     (export, "Instances"),
     (check, "Instances"),
     (certify, "Instances"),
@@ -84,6 +88,7 @@ def main(
 
 def run() -> None:
     """Run the command line; the entry point of the ``mipforest`` script."""
+    os.environ[SAFE_PATH] = "1"  # of all Pythons that a command starts
     closed = open_standard_streams()
     try:
         app(prog_name="mipforest")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,14 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-#: Control characters, but for line ends and tabs: a terminal may take them for orders; and what stands in the names of
-#: files for bytes that are no text.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-
-
-def printable(text: str) -> str:
-    """Escape control characters, which names may hold and a terminal may obey, and bytes that are no text."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]) & 0xFF:02x}", text)
+from mipforest.formatting import printable
 
 
 def open_standard_streams() -> bool:
@@ -116,6 +108,7 @@ def print_table(
     Columns ``wrapped`` share the width that is left and break between words only, so that no name is cut: a terminal
     that is narrower than their longest words breaks the lines instead. Without them no line is broken.
     """
+    rows = [[printable(cell) for cell in row] for row in rows]
     cells = [[column, *(row[k] for row in rows)] for k, column in enumerate(columns)]
     widths = [max(map(cell_len, texts)) for texts in cells]
     if wrapped:

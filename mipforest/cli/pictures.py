@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +11,21 @@ from typer import Argument, Option
 from mipforest.cli import options as o
 from mipforest.cli.errors import CommandError
 from mipforest.cli.output import print_json, print_note, print_text
+from mipforest.formatting import printable
 
 if TYPE_CHECKING:
     from mipforest.runs import Run
     from mipforest.vite import Vite
 
+
+#: Whether samples may be fetched; asked for where a run names such data.
+Network = Annotated[
+    bool | None,
+    Option(
+        "--network/--no-network",
+        help="Fetch the samples of a run on openml:NAME again, or do without them; asked on a terminal unless given.",
+    ),
+]
 
 SUFFIXES = (".svg", ".png", ".pdf")
 #: Forms of a tree that are no pictures; those of a score card are the last two.
@@ -37,6 +48,15 @@ def plot(
     max_terms: Annotated[
         int, Option(min=1, metavar="N", help="Most terms and influences of an oblique split to show.")
     ] = 3,
+    dialect: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="Database that reads a .sql file: bigquery, databricks, duckdb, mysql, postgres, snowflake, sqlite, "
+            "sqlserver; by default standard SQL.",
+        ),
+    ] = None,
+    network: Network = None,
     as_json: o.Json = False,
 ) -> None:
     """Draw the tree of a run, or how it cuts the plane.
@@ -52,17 +72,21 @@ def plot(
     if output is None and path.is_symlink():
         # A run folder from elsewhere must not decide which file is written.
         raise CommandError(f"{path} is a link to {path.readlink()}; name the picture with -o")
+    if dialect is not None and path.suffix != ".sql":
+        raise CommandError(
+            f"--dialect {dialect} is for .sql files, and {path} is none; leave it out, or end the name in .sql"
+        )
     if path.suffix in FORMS and not partition:
-        _write_form(found, path, max_terms)
+        _write_form(found, path, max_terms, dialect or "standard")
     else:
-        _draw(found, path, max_terms, partition=partition)
+        _draw(found, path, max_terms, network, partition=partition)
     if as_json:
         print_json({"written": str(path)})
     else:
         print_text(f"{path}")
 
 
-def _write_form(run: Run, path: Path, max_terms: int) -> None:
+def _write_form(run: Run, path: Path, max_terms: int, dialect: str) -> None:
     """Write a tree or card in a form that is no picture."""
     from mipforest.atomic import atomic_write
     from mipforest.deployment import to_onnx, to_sklearn, to_sql
@@ -74,7 +98,7 @@ def _write_form(run: Run, path: Path, max_terms: int) -> None:
     written: str | bytes
     try:
         if path.suffix == ".sql":
-            written = to_sql(saved.fitted, statistics, encoding=saved.encoding) + "\n"
+            written = to_sql(saved.fitted, statistics, encoding=saved.encoding, dialect=dialect) + "\n"
         elif path.suffix == ".onnx":
             written = to_onnx(saved.fitted, statistics, encoding=saved.encoding).SerializeToString()
         elif not isinstance(saved, SavedTree):
@@ -101,7 +125,7 @@ def _write_form(run: Run, path: Path, max_terms: int) -> None:
         file.write(written)
 
 
-def _draw(found: Run, path: Path, max_terms: int, *, partition: bool) -> None:
+def _draw(found: Run, path: Path, max_terms: int, network: bool | None, *, partition: bool) -> None:
     """Draw the tree of a run, with its samples if they can be had, or how it cuts the plane."""
     from mipforest.runs import samples_of
 
@@ -109,7 +133,7 @@ def _draw(found: Run, path: Path, max_terms: int, *, partition: bool) -> None:
     check_picture(path)
     if partition and shown.n_features != 2:
         raise CommandError(f"--partition needs 2 features, these data have {shown.n_features}; leave it out")
-    loaded, reason = samples_of(found)
+    loaded, reason = samples_of(found, network=_may_fetch(found, network))
     samples = None if loaded is None else loaded.train
     if samples is None:
         if partition:
@@ -129,6 +153,23 @@ def _draw(found: Run, path: Path, max_terms: int, *, partition: bool) -> None:
         save_figure(shown.plot(samples.X_raw, samples.labels, max_terms=max_terms, training=True), path)
 
 
+def _may_fetch(run: Run, allowed: bool | None) -> bool:
+    """Return whether samples may be fetched from the network; ask where the run names such and nothing is said."""
+    from mipforest.runs import network_data
+
+    named = network_data(run)
+    if named is None or allowed is not None:
+        return bool(allowed)
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise CommandError(
+            f"{run.path}/result.json names {named}, and a run that may be from others fetches nothing from the network "
+            "unasked: allow it with --network, or do without the samples with --no-network"
+        )
+    question = f"{run.path}/result.json names {named}: fetch it from the network? [y/N] "
+    print(printable(question), end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def check_picture(path: Path) -> None:
     """Refuse a name that does not end as that of a picture."""
     if path.suffix.lower() not in SUFFIXES:
@@ -144,6 +185,7 @@ def report(
         Path | None, o.output_file("Page to write, .html; by default report.html in the run folder.")
     ] = None,
     force: Annotated[bool, Option("--force", help="Replace a file that is there already.")] = False,
+    network: Network = None,
     as_json: o.Json = False,
 ) -> None:
     """Write a run as one HTML page: the tree to walk through, how well it predicts, and how it was found.
@@ -158,11 +200,12 @@ def report(
     path = output or run / REPORT
     _check_target(path, chosen=output is not None, replace=force)
     found = read_run(run)
+    fetch = _may_fetch(found, network)
     from mipforest.atomic import atomic_write
     from mipforest.report import content_of, report_page
 
     try:
-        content = content_of(found)
+        content = content_of(found, network=fetch)
         page = report_page(content)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         # Whatever changed files may cause.

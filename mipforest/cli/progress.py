@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from mipforest.formatting import duration, percent, value_text
+from mipforest.formatting import duration, percent, printable, value_text
 from mipforest.interruption import Interruption
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class Progress:
         plain
             Whether it is worth a line where there is no terminal.
         """
+        text = printable(text)  # it may name a file
         if self._limit is None:
             self._phase, self._began = text, monotonic()
         else:

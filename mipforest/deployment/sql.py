@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,90 @@ from mipforest.errors import did_you_mean
 from mipforest.meanings import LevelSet, Meaning, MissingEnd
 from mipforest.trees import NodeStatistics, Predictor, RandomizedTree, Tree
 
-#: What closes a quoted name, by what opens it.
-_CLOSING = {'"': '"', "`": "`", "[": "]"}
+
+@dataclass(frozen=True)
+class _Dialect:
+    """How a database takes names and texts.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    opening, closing
+        Quotes of a name.
+    backslashes
+        Whether a backslash in a text escapes what follows.
+    doubled
+        Whether a quote in a text or name is doubled; else a backslash stands before it, and makes line ends.
+    escaped_names
+        Whether names are escaped as texts are.
+    national
+        Whether a text of more than ASCII needs an ``N``, and a backslash before a line end takes both away.
+    """
+
+    name: str
+    opening: str = '"'
+    closing: str = '"'
+    backslashes: bool = False
+    doubled: bool = True
+    escaped_names: bool = False
+    national: bool = False
+
+    def quoted(self, name: str) -> str:
+        """Write a name."""
+        if self.escaped_names:
+            return f"{self.opening}{self._escaped(name, self.closing)}{self.closing}"
+        self._check(name)
+        return f"{self.opening}{name.replace(self.closing, 2 * self.closing)}{self.closing}"
+
+    def literal(self, value: str | float) -> str:
+        """Write a number, or anything else as a text."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return repr(value)
+        text = str(value)
+        if self.national and ("\\\n" in text or "\\\r" in text):
+            raise ValueError(
+                f"the text {text!r} has a backslash before a line end, which {self.name} takes for one "
+                "line that goes on; rename it in the data, or choose another dialect"
+            )
+        prefix = "N" if self.national and not text.isascii() else ""
+        escaped = self._escaped(text, "'")
+        return f"{prefix}'{escaped}'"
+
+    def _escaped(self, text: str, quote: str) -> str:
+        self._check(text)
+        if self.backslashes:
+            text = text.replace("\\", "\\\\")
+        if self.doubled:
+            return text.replace(quote, 2 * quote)
+        return text.replace(quote, f"\\{quote}").replace("\n", "\\n").replace("\r", "\\r")
+
+    def _check(self, text: str) -> None:
+        """Refuse what no SQL text can hold."""
+        for sign in text:
+            if sign == "\0" or "\ud800" <= sign <= "\udfff":
+                raise ValueError(
+                    f"{text!r} has the character U+{ord(sign):04X}, which texts and names in SQL cannot have; "
+                    "rename it in the data"
+                )
+
+
+#: Databases by name. Texts of ``standard`` have no escapes but the doubled quote; so do those of PostgreSQL
+#: (``standard_conforming_strings`` on, as it is by default), SQLite, DuckDB and SQL Server.
+DIALECTS = {
+    dialect.name: dialect
+    for dialect in (
+        _Dialect("standard"),
+        _Dialect("bigquery", "`", "`", backslashes=True, doubled=False, escaped_names=True),
+        _Dialect("databricks", "`", "`", backslashes=True, doubled=False),
+        _Dialect("duckdb"),
+        _Dialect("mysql", "`", "`", backslashes=True),
+        _Dialect("postgres"),
+        _Dialect("snowflake", backslashes=True),
+        _Dialect("sqlite"),
+        _Dialect("sqlserver", "[", "]", national=True),
+    )
+}
 
 
 def to_sql(
@@ -28,7 +111,7 @@ def to_sql(
     unseen: Unseen = "error",
     classes: npt.ArrayLike | None = None,
     probability_of: Any = None,
-    quote: str = '"',
+    dialect: str = "standard",
 ) -> str:
     """Return a SQL expression that predicts a row of a table: ``SELECT <expression> AS prediction FROM patients``.
 
@@ -53,20 +136,23 @@ def to_sql(
         (K,) labels in place of the names of the classes, in their order.
     probability_of
         One of these labels: the expression is its probability, in place of the predicted label.
-    quote
-        What names are quoted by: ``'"'`` (the standard), `````, or ``"["``.
+    dialect
+        The database, which decides how names and texts are quoted: one of :data:`DIALECTS`.
 
     Raises
     ------
     ValueError
-        If the tree is randomised, there is no such class, or no such way to quote.
+        If the tree is randomised, there is no such class or dialect, or a name or level has a character that the
+        dialect cannot write.
     """
     if isinstance(fitted, RandomizedTree):
         raise ValueError(
             "a randomised tree predicts a mean over all its leaves, and no CASE says that; use to_onnx"
         )
-    if quote not in _CLOSING:
-        raise ValueError(f"quote is {quote!r}; choose {', '.join(map(repr, _CLOSING))}")
+    if dialect not in DIALECTS:
+        hint = did_you_mean(str(dialect), list(DIALECTS))
+        raise ValueError(f"dialect is {dialect!r}; choose {', '.join(DIALECTS)}{hint}")
+    writer = DIALECTS[dialect]
     labels = np.asarray(fitted.classes if classes is None else classes).tolist()
     wanted = None
     if probability_of is not None:
@@ -78,7 +164,7 @@ def to_sql(
                 f"probability_of is {probability_of!r}, and the classes are {', '.join(names) or 'none'}{hint}"
             )
         wanted = known.index(probability_of)
-    columns = _Columns(fitted, encoding, unseen, quote)
+    columns = _Columns(fitted, encoding, unseen, writer)
     if isinstance(fitted, ScoreCard):
         body = _of_card(fitted, columns, labels, wanted)
     elif isinstance(fitted, Tree):
@@ -92,8 +178,10 @@ def to_sql(
 class _Columns:
     """Writes features as expressions of columns, and remembers which columns are read."""
 
-    def __init__(self, fitted: Predictor, encoding: Encoding | None, unseen: Unseen, quote: str) -> None:
-        self._quote, self._refuse_levels = quote, encoding is not None and unseen == "error"
+    def __init__(
+        self, fitted: Predictor, encoding: Encoding | None, unseen: Unseen, dialect: _Dialect
+    ) -> None:
+        self.dialect, self._refuse_levels = dialect, encoding is not None and unseen == "error"
         self._of_feature: list[tuple[Column, Meaning]] = []
         if encoding is not None:
             for column in encoding.columns:
@@ -103,11 +191,6 @@ class _Columns:
             for name, meaning in zip(fitted.feature_names, meanings, strict=True):
                 self._of_feature.append((_column_of(name, meaning), meaning))
         self._read: dict[str, Column] = {}
-
-    def name(self, name: str) -> str:
-        """Quote a name."""
-        end = _CLOSING[self._quote]
-        return f"{self._quote}{name.replace(end, end + end)}{end}"
 
     def number(self, j: int) -> str:
         """Write feature j as a number."""
@@ -123,7 +206,7 @@ class _Columns:
         source = self._source(column)
         if isinstance(meaning, LevelSet) and 0 < cut <= 1:
             return self._has(source, meaning)
-        comparison = f"{self.number(j)} >= {literal(cut)}"
+        comparison = f"{self.number(j)} >= {cut!r}"
         if not isinstance(meaning, MissingEnd):
             return comparison
         if meaning.tells_missing(">=", cut):
@@ -135,6 +218,7 @@ class _Columns:
         """Write that a column has one of the levels of a feature."""
         if not meaning.levels:
             return f"{source} IS NULL"
+        literal = self.dialect.literal
         several = f"IN ({', '.join(map(literal, meaning.levels))})"
         has = f"{source} {several if len(meaning.levels) > 1 else f'= {literal(meaning.levels[0])}'}"
         return f"({source} IS NULL OR {has})" if meaning.missing else has
@@ -144,16 +228,16 @@ class _Columns:
         found = []
         for column in self._read.values():
             if column.fill is None and not column.branch:
-                found.append(f"{self.name(column.name)} IS NULL")
+                found.append(f"{self.dialect.quoted(column.name)} IS NULL")
             if self._refuse_levels and column.levels is not None:
-                known = ", ".join(map(literal, column.levels))
+                known = ", ".join(map(self.dialect.literal, column.levels))
                 found.append(f"{self._source(column)} NOT IN ({known})")
         return found
 
     def _source(self, column: Column) -> str:
         self._read[column.name] = column
-        name = self.name(column.name)
-        return name if column.fill is None else f"COALESCE({name}, {literal(column.fill)})"
+        name = self.dialect.quoted(column.name)
+        return name if column.fill is None else f"COALESCE({name}, {self.dialect.literal(column.fill)})"
 
 
 def _column_of(name: str, meaning: Meaning) -> Column:
@@ -163,14 +247,6 @@ def _column_of(name: str, meaning: Meaning) -> Column:
     if isinstance(meaning, MissingEnd):
         return Column(meaning.column, branch=True)
     return Column(meaning.column, levels=meaning.levels, branch=meaning.missing is not None)
-
-
-def literal(value: str | float) -> str:
-    """Write a number, or anything else as a text, as SQL takes it."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return repr(value)
-    doubled = str(value).replace("'", "''")
-    return f"'{doubled}'"
 
 
 def _of_tree(
@@ -186,9 +262,9 @@ def _of_tree(
             score = _sum(tree, columns, tree.w[last], tree.b[last])
             return _sigmoid(score, second=wanted == 1)
         if wanted is not None and shares is not None:
-            return literal(float(shares[k, wanted]))
+            return repr(float(shares[k, wanted]))
         if tree.is_classifier:
-            return literal(labels[int(tree.leaf_value[k])])
+            return columns.dialect.literal(labels[int(tree.leaf_value[k])])
         slopes = np.zeros(tree.n_features) if tree.leaf_w is None else tree.leaf_w[k]
         return _sum(tree, columns, slopes, tree.leaf_value[k])
 
@@ -228,7 +304,7 @@ def _sum(tree: Tree, columns: _Columns, weights: FloatArray, constant: float) ->
     def scaled(j: int) -> str:
         if tree.offset is None or tree.scale is None:
             return columns.number(j)
-        return f"(({columns.number(j)} - {_signed(float(tree.offset[j]))}) / {literal(float(tree.scale[j]))})"
+        return f"(({columns.number(j)} - {_signed(float(tree.offset[j]))}) / {float(tree.scale[j])!r})"
 
     terms = [f"{_signed(float(weights[j]))} * {scaled(j)}" for j in np.flatnonzero(weights).tolist()]
     return " + ".join([*terms, _signed(float(constant))])
@@ -236,7 +312,7 @@ def _sum(tree: Tree, columns: _Columns, weights: FloatArray, constant: float) ->
 
 def _signed(value: float) -> str:
     """Write a number, in brackets where it is negative: ``--`` begins a comment."""
-    return f"({literal(value)})" if math.copysign(1.0, value) < 0 else literal(value)
+    return f"({value!r})" if math.copysign(1.0, value) < 0 else repr(value)
 
 
 def _sigmoid(score: str, *, second: bool) -> str:
@@ -253,5 +329,5 @@ def _of_card(card: ScoreCard, columns: _Columns, labels: list[Any], wanted: int 
     total = "\n  + ".join([*parts, _signed(card.intercept)])
     if wanted is not None:
         return _sigmoid(f"\n  {total}", second=wanted == 1)
-    first, second = map(literal, labels)
+    first, second = map(columns.dialect.literal, labels)
     return f"CASE WHEN\n  {total} >= 0 THEN {second} ELSE {first} END"

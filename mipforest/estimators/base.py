@@ -875,20 +875,23 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
         given = self._to_deploy()
         return to_onnx(given.pop("fitted"), given.pop("statistics"), **given)
 
-    def to_sql(self, *, probability_of: Any = None, quote: str = '"') -> str:
+    def to_sql(self, *, probability_of: Any = None, dialect: str = "standard") -> str:
         """Return a SQL expression over the columns of X that predicts alike.
 
         Parameters
         ----------
         probability_of
             A label: the expression is its probability, in place of the predicted label.
-        quote
-            What names are quoted by: ``'"'`` (the standard), `````, or ``"["``.
+        dialect
+            The database, which decides how names and texts are quoted: ``"standard"``, ``"bigquery"``,
+            ``"databricks"``, ``"duckdb"``, ``"mysql"``, ``"postgres"``, ``"snowflake"``, ``"sqlite"`` or
+            ``"sqlserver"``.
 
         Raises
         ------
         ValueError
-            If the tree is randomised, or there is no such label.
+            If the tree is randomised, there is no such label or dialect, or a name or level has a character that the
+            dialect cannot write.
         """
         from mipforest.deployment import to_sql
 
@@ -899,7 +902,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
             **given,
             unseen=unseen,  # type: ignore[arg-type] # one of the two
             probability_of=probability_of,
-            quote=quote,
+            dialect=dialect,
         )
 
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import MipforestError, did_you_mean
 from mipforest.files.layout import CONSTANT, safe_names
 from mipforest.files.lp import lp_column_names
@@ -61,10 +61,13 @@ class Point:
         (n,) values; 0 for columns that the file does not name.
     absent
         Names of these columns.
+    open
+        Their numbers.
     """
 
     x: FloatArray
     absent: tuple[str, ...]
+    open: IntArray
 
 
 def write_point(
@@ -154,7 +157,7 @@ def point_of(form: MatrixForm, values: Mapping[str, float], path: str | os.PathL
         x[position[name]] = value
     absent = np.flatnonzero(np.isnan(x))
     x[absent] = 0.0
-    return Point(x, tuple(names[j] for j in absent))
+    return Point(x, tuple(names[j] for j in absent), absent)
 
 
 def point_in(form: MatrixForm, solution: SolutionFile) -> Point:

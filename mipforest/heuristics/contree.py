@@ -14,7 +14,6 @@ import sys
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
-from os import environ, pathsep
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
@@ -24,6 +23,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import SolverError, SolverUnavailable
+from mipforest.processes import environment_of_pythons, python_of
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -182,7 +182,7 @@ def fitted_nodes(
     with TemporaryDirectory(prefix="mipforest-contree-") as name:
         folder = Path(name)
         np.savez(folder / "samples.npz", X=X, y=y)
-        command = [sys.executable, "-m", __name__, name, str(depth), repr(split_cost), repr(time_limit)]
+        command = [*python_of(__name__), name, str(depth), repr(split_cost), repr(time_limit)]
         with (folder / "errors").open("w+b") as errors:
             # A session of its own: Ctrl-C on a terminal is for the parent, which kills it.
             process = subprocess.Popen(
@@ -190,7 +190,7 @@ def fitted_nodes(
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                env={**environ, "PYTHONPATH": pathsep.join(filter(None, sys.path))},
+                env=environment_of_pythons(),
                 start_new_session=True,
             )
             try:

@@ -13,10 +13,10 @@ import io
 import math
 import os
 import re
-import shutil
 import sysconfig
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -497,6 +497,10 @@ def _entry(path: Path, number: int, row: Mapping[str | None, str | None]) -> Ent
     return Entry(**values)  # type: ignore[arg-type] # typed by its fields above
 
 
+#: File of a library whose copy is not finished.
+UNFINISHED = ".unfinished-copy"
+
+
 @dataclass(frozen=True)
 class Library:
     """A folder with ``suite.toml``, ``catalogue.csv``, ``instances.solu``, and one folder per family.
@@ -533,26 +537,48 @@ class Library:
     def copied(cls, folder: Path) -> Library:
         """Copy what the package brings of its library into a folder: suite, catalogue and best known solutions.
 
+        The suite comes last: a folder that has it has the rest. A copy that was killed is known by its file
+        :data:`UNFINISHED`, and finished by the next.
+
         Raises
         ------
         SuiteError
-            If the installation has no library, or the folder holds something already.
+            If the installation has no library, or the folder holds something else already.
         OSError
             If a file cannot be written.
         """
         source = cls.installed().folder
-        if folder.exists() and any(folder.iterdir()):
-            raise SuiteError(f"{folder} holds something else than an instance library; give an empty folder")
-        for file in (
-            source / "suite.toml",
-            source / "catalogue.csv",
-            source / "results.csv",
-            *source.glob("*/*.sol.gz"),
-        ):
-            copy = folder / file.relative_to(source)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
-        return cls(folder)
+        library, unfinished = cls(folder), folder / UNFINISHED
+        folder.mkdir(parents=True, exist_ok=True)
+        with library._turn():
+            if (folder / "suite.toml").is_file():  # another process was faster
+                return library
+            if any(folder.iterdir()) and not unfinished.is_file():
+                raise SuiteError(
+                    f"{folder} holds something else than an instance library; give an empty folder"
+                )
+            unfinished.touch()
+            solutions = sorted(source.glob("*/*.sol.gz"))
+            for file in (
+                *solutions,
+                *(source / name for name in ("results.csv", "catalogue.csv", "suite.toml")),
+            ):
+                copy = folder / file.relative_to(source)
+                copy.parent.mkdir(exist_ok=True)
+                with atomic_write(copy) as opened:
+                    opened.write(file.read_bytes())
+            unfinished.unlink()
+        return library
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for other processes that write in the folder, by a lock on it, and keep them waiting."""
+        turn = os.open(self.folder, os.O_RDONLY)
+        try:
+            lock(turn, wait=True)
+            yield
+        finally:
+            os.close(turn)
 
     @property
     def catalogue_path(self) -> Path:
@@ -621,9 +647,7 @@ class Library:
             What was recorded.
         """
         suite = self.suite
-        turn = os.open(self.folder, os.O_RDONLY)
-        try:
-            lock(turn, wait=True)
+        with self._turn():
             entries = self.entries()
             if update is not None:
                 now = entries.get(entry.name)
@@ -633,8 +657,6 @@ class Library:
             write_catalogue({name: entries[name] for name in names}, self.catalogue_path)
             write_solu([entries[name] for name in names], self.folder / "instances.solu")
             return entry
-        finally:
-            os.close(turn)
 
     def _judged(self, entry: Entry) -> Entry:
         """Return an entry with what follows from the runs of its instance."""

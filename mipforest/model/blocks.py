@@ -432,6 +432,8 @@ class ConstraintBlock:
         (size, columns so far) CSR matrix.
     binary, value
         (size,) column and value that switch each row on, for indicator blocks; ``None`` for ordinary rows.
+    flat_names
+        The rows' full names, of a model that was read from a file.
     """
 
     def __init__(
@@ -445,6 +447,7 @@ class ConstraintBlock:
         upper: FloatArray,
         binary: IntArray | None = None,
         value: IntArray | None = None,
+        flat_names: tuple[str, ...] | None = None,
     ) -> None:
         self.model = model
         self.name = name
@@ -455,6 +458,7 @@ class ConstraintBlock:
         self._upper = upper
         self.binary = binary
         self.value = value
+        self.flat_names = flat_names
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _SETTABLE_OF_ROWS:
@@ -579,13 +583,22 @@ class ConstraintBlock:
 
     def block(self, start: int) -> Block:
         """Return the naming block, for rows that start at a number."""
-        return Block(self.name, start, self.shape, self.labels)
+        return Block(self.name, start, self.shape, self.labels, self.flat_names)
 
     def copied_to(self, model: Rows) -> ConstraintBlock:
         """Return the same block for a copy of the model."""
         lower, upper = self._lower.copy(), self._upper.copy()
         return ConstraintBlock(
-            model, self.name, self.shape, self.labels, self.A, lower, upper, self.binary, self.value
+            model,
+            self.name,
+            self.shape,
+            self.labels,
+            self.A,
+            lower,
+            upper,
+            self.binary,
+            self.value,
+            self.flat_names,
         )
 
     def _refuse_if_removed(self) -> None:
@@ -603,7 +616,20 @@ class ConstraintBlock:
 
 #: Attributes of a constraint block that can be set: sides, and those that the constructor sets.
 _SETTABLE_OF_ROWS = frozenset(
-    {"model", "name", "shape", "labels", "A", "_lower", "_upper", "binary", "value", "lower", "upper"}
+    {
+        "model",
+        "name",
+        "shape",
+        "labels",
+        "A",
+        "_lower",
+        "_upper",
+        "binary",
+        "value",
+        "flat_names",
+        "lower",
+        "upper",
+    }
 )
 
 #: Why another one is refused.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Unpack
 
 import numpy as np
+from scipy import sparse
 
-from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from mipforest.errors import (
     DataValueError,
     ExpressionError,
@@ -502,6 +504,75 @@ class Model:
 
     # ------------------------------------------------------------------ views
 
+    @staticmethod
+    def read(path: str | os.PathLike[str]) -> Model:
+        """Read a model from an ``.mps`` or ``.lp`` file, or either with ``.gz``: :func:`mipforest.files.read_model`.
+
+        Its variables are one block ``columns`` and its rows one block ``rows`` (those of indicators ``indicators``),
+        whose labels are the names in the file: ``m["columns"]["x1"]``, ``m.constraints["rows"]["c1"]``.
+        """
+        from mipforest.files import read_model
+
+        return Model.from_matrix(read_model(path))
+
+    @staticmethod
+    def from_matrix(form: MatrixForm) -> Model:
+        """Return a model of flat arrays, to be changed, added to and solved; the arrays are copied.
+
+        Entries of blocks whose names follow no pattern are labelled by these names.
+
+        Raises
+        ------
+        ModelError
+            If bounds cross, or a number is NaN.
+        """
+        model = Model(form.name)
+        n = form.n_columns
+        check_bounds(form.col_lower, form.col_upper, f"model {form.name!r}")
+        model._lower, model._upper = form.col_lower.copy(), form.col_upper.copy()
+        model._integer = form.integer.copy()
+        for block in _labelled(form.columns or (Block("columns", 0, (n,)),)):
+            columns = np.arange(block.start, block.stop).reshape(block.shape)
+            model._blocks[block.name] = (
+                block,
+                VarArray(model, columns, block.labels or (None,) * len(block.shape)),
+            )
+        rows = form.rows or ((Block("rows", 0, (form.n_rows,)),) if form.n_rows else ())
+        model._take_rows(rows, form.A, form.row_lower, form.row_upper)
+        switched = form.indicators
+        model._take_rows(
+            switched.rows or ((Block("indicators", 0, (switched.n_rows,)),) if switched.n_rows else ()),
+            switched.A, switched.lower, switched.upper, switched.binary, switched.value,
+        )  # fmt: skip
+        model._objective = objective(model, _expression(model, form), maximize=form.maximize)
+        return model
+
+    def _take_rows(
+        self,
+        blocks: Sequence[Block],
+        A: SparseMatrix,
+        lower: FloatArray,
+        upper: FloatArray,
+        binary: IntArray | None = None,
+        value: IntArray | None = None,
+    ) -> None:
+        """Add the rows of flat arrays."""
+        for block in _labelled(blocks):
+            check_name(block.name, self._constraints, "constraint block")
+            taken = slice(block.start, block.stop)
+            self._constraints[block.name] = ConstraintBlock(
+                self,
+                block.name,
+                block.shape,
+                block.labels or (None,) * len(block.shape),
+                A[taken],
+                lower[taken].copy(),
+                upper[taken].copy(),
+                None if binary is None else binary[taken].copy(),
+                None if value is None else value[taken].copy(),
+                block.flat_names,
+            )
+
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the model as ``.mps`` or ``.lp``, or either with ``.gz``: :func:`mipforest.files.write_model`."""
         from mipforest.files import write_model
@@ -627,6 +698,24 @@ class Model:
         """Tell whoever watches the model of terms that are about to be made in addition to those of its rows."""
         if self.watch is not None:
             self.watch(terms + sum(block.A.nnz for block in self._constraints.values()))
+
+
+def _labelled(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Yield blocks, labelled by the names of their entries where these follow no pattern."""
+    for block in blocks:
+        names = block.flat_names
+        yield block if names is None or len(block.shape) != 1 else replace(block, labels=(names,))
+
+
+def _expression(model: Model, form: MatrixForm) -> LinearExpr | QuadraticExpr:
+    """Return the objective of flat arrays as an expression."""
+    linear = LinearExpr(sparse.csr_array(form.c[np.newaxis, :]), np.array([form.offset]), (), model)
+    if form.Q is None or not form.Q.nnz:
+        return linear
+    triangle = sparse.coo_array(sparse.triu(form.Q))
+    weights = np.where(triangle.row == triangle.col, 0.5, 1.0) * triangle.data
+    pairs = np.column_stack([triangle.row, triangle.col]).astype(np.int64)
+    return QuadraticExpr(linear, sparse.csr_array(weights[np.newaxis, :]), pairs)
 
 
 class Scope(Model):

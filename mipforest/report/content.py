@@ -74,8 +74,15 @@ class Content:
     trees: TreeSet | None = None
 
 
-def content_of(run: Run) -> Content:
+def content_of(run: Run, *, network: bool = False) -> Content:
     """Collect what a page shows; the samples are loaded again.
+
+    Parameters
+    ----------
+    run
+        The run.
+    network
+        Whether samples that are not here may be fetched from the network.
 
     Raises
     ------
@@ -95,7 +102,7 @@ def content_of(run: Run) -> Content:
         _check_counts(run, statistics)
         tree = replace(run.saved.tree, features=features, classes=classes, levels=levels)
         fitted = FittedTree(tree, statistics, reachable_tree(tree))
-    samples, reason = samples_of(run)
+    samples, reason = samples_of(run, network=network)
     gaps = []
     if samples is None:
         gaps = [

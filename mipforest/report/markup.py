@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from mipforest.arrays import FloatArray
-from mipforest.formatting import entry_name, number, percent
+from mipforest.formatting import entry_name, number, percent, printable
 from mipforest.trees.text import format_number
 
 #: Most entries and columns of a list or table that a formulation reports, and how deep they may be nested.
@@ -86,9 +86,8 @@ def document(root: Element) -> bytes:
 
 
 def visible(text: str) -> str:
-    r"""Show characters that do not print as ``\u202e``: they could turn, hide or cut the text behind them."""
-    cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-    return "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in cut)
+    """Cut a very long text, and escape what does not print."""
+    return printable(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
 
 
 def short(name: str) -> str:

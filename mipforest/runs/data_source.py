@@ -106,6 +106,11 @@ class DataSource:
         usual = Convention()
         return replace(self, **{name: value for name, value in told.items() if value != getattr(usual, name)})
 
+    @property
+    def needs_network(self) -> bool:
+        """Whether the data are fetched from the network, unless a copy is kept here."""
+        return str(self.data).startswith("openml:")  # files of others may hold anything
+
     def load(self, fill_from: Collection[str] | None = None) -> LoadedData:
         """Load the data, merge classes, and put test samples apart.
 

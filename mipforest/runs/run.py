@@ -149,8 +149,24 @@ def _nearest(folder: Path) -> str:
     )
 
 
-def samples_of(run: Run) -> tuple[LoadedData | None, str]:
+def network_data(run: Run) -> str | None:
+    """Return the data of a run that only the network has, as in ``openml:NAME``; ``None`` where they are elsewhere."""
+    try:
+        source = DataSource.from_dict(run.result["data_source"])
+    except (KeyError, TypeError, DataError):
+        return None  # loading says why
+    return source.data if source.needs_network else None
+
+
+def samples_of(run: Run, *, network: bool = False) -> tuple[LoadedData | None, str]:
     """Load the samples of a run again, or say why that is not possible.
+
+    Parameters
+    ----------
+    run
+        The run.
+    network
+        Whether they may be fetched from the network: a run may be from others, and says what is fetched.
 
     Returns
     -------
@@ -159,6 +175,8 @@ def samples_of(run: Run) -> tuple[LoadedData | None, str]:
     reason
         Why there are none; empty if there are.
     """
+    if not network and (named := network_data(run)):
+        return None, f"{named} would be fetched from the network, which was not allowed"
     try:
         data = DataSource.from_dict(run.result["data_source"]).load()
         if data.train.sha256 == run.result["data"]["sha256"]:
@@ -211,7 +229,7 @@ def import_solution(
     instance
         The instance, with the metadata that ``mipforest export`` wrote beside it.
     data
-        Where the data are, if elsewhere than the metadata say.
+        Where the data are, if elsewhere than the metadata say; to be named where they are fetched from the network.
     parameters
         Parameters that count instead of the recorded ones.
     ensemble
@@ -231,6 +249,11 @@ def import_solution(
     given = read_solution(solution)
     metadata = read_metadata(instance)
     source = metadata.source if data is None else replace(metadata.source, data=data)
+    if data is None and source.needs_network:
+        raise RunError(
+            f"the metadata of {instance} name data that are fetched from the network, and files of others fetch "
+            f"nothing unasked: allow it by naming them, --data {source.data}"
+        )
     formulation = metadata.formulation(parameters or {}, ensemble)
     loaded = source.load()
     if loaded.train.sha256 != metadata.data_sha256:

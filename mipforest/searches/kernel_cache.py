@@ -5,14 +5,16 @@ calls: after a change there it would run the old machine code on. So the folder 
 code depends on - the sources of all searches, the versions of what compiles them, the processor - and other sources
 have another folder. A file begins with a hash of its content: what is damaged is removed and compiled anew. Files
 appear whole or not at all, and one that is missing is compiled, so that several processes may use a folder, and remove
-others.
+others. What is read here is run: a folder or a file that others than the user and root own, or may write, is not read.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -42,6 +44,12 @@ _OPTIONS = (
 
 #: Files that neither hold compiled functions nor anything that they use: a change there compiles nothing.
 _WITHOUT_KERNELS = ("plugin.py",)
+
+#: Only the user reads and writes folders and files that are made here.
+_FOLDER_MODE, _FILE_MODE = 0o700, 0o600
+
+#: Whether files have owners here, as on all systems but Windows.
+_HAS_OWNERS = hasattr(os, "geteuid")
 
 #: Length of the hash in front of the content of a file.
 _DIGEST = 32
@@ -105,7 +113,8 @@ class KernelFolder:
     Attributes
     ----------
     obstacle
-        Why machine code is not kept, as far as is known: the folder, and what the system says. Empty where it is.
+        Why machine code is not kept, as far as is known: the folder, and what the system says, or whose it is. Empty
+        where it is kept.
     """
 
     def __init__(self, sources: Path, base: Path | None) -> None:
@@ -133,12 +142,19 @@ class KernelFolder:
         return self.obstacle
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file; ``None`` where there is none, or it is damaged, which removes it."""
+        """Return the content of a file; ``None`` where there is none, or none of the user's own.
+
+        A damaged one is removed.
+        """
         if self.path is None:
             return None
         try:
-            content = (self.path / name).read_bytes()
-        except OSError:  # none is there, or it is not for us to read
+            content = _content(self.path, name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:  # it is not for us to read
+            if error.filename == str(self.path):
+                self._refused(error)
             return None
         if sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
             self.remove(name)
@@ -157,6 +173,8 @@ class KernelFolder:
             try:
                 self._make()
                 with atomic_write(self.path / name) as file:
+                    if hasattr(os, "fchmod"):
+                        os.fchmod(file.fileno(), _FILE_MODE)
                     file.write(sha256(content).digest() + content)
                 return
             except OSError as error:
@@ -174,12 +192,54 @@ class KernelFolder:
     def _make(self) -> None:
         assert self.path is not None
         if not self.path.is_dir():
-            self.path.mkdir(parents=True, exist_ok=True)
+            if not self.path.parent.exists():
+                self.path.parent.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
+            self.path.mkdir(_FOLDER_MODE, exist_ok=True)
             remove_unused(self.path)
+        if _HAS_OWNERS:
+            os.close(_opened_folder(self.path))
 
     def _refused(self, error: OSError) -> None:
         assert self.path is not None
-        self.obstacle = f"{self.path.parent}: {error.strerror or error}"
+        where = self.path if error.errno == errno.EPERM else self.path.parent
+        self.obstacle = f"{where}: {error.strerror or error}"
+
+
+def _content(folder: Path, name: str) -> bytes:
+    """Return the content of a file, if it and its folder are the user's or root's own."""
+    if not _HAS_OWNERS:
+        return (folder / name).read_bytes()
+    at = _opened_folder(folder)
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
+    finally:
+        os.close(at)
+    with os.fdopen(file, "rb") as opened:
+        _require_own(os.fstat(file), folder / name)
+        return opened.read()
+
+
+def _opened_folder(folder: Path) -> int:
+    """Open a folder that is the user's or root's own; what is opened by its descriptor is in no other one."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+    try:
+        _require_own(os.fstat(descriptor), folder)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _require_own(status: os.stat_result, path: Path) -> None:
+    """Raise ``PermissionError`` where others than the user and root own a file or folder, or may write it."""
+    why = ""
+    if status.st_uid not in (os.geteuid(), 0):
+        why = f"user {status.st_uid} owns it, who could have this process run any code"
+    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        why = f"others may write it (mode {stat.S_IMODE(status.st_mode):o}), and could have this process run any code"
+    if why:
+        advice = "remove it, or set NUMBA_CACHE_DIR to a folder of your own"
+        raise PermissionError(errno.EPERM, f"{why}: {advice}", str(path))
 
 
 def remove_unused(folder: Path) -> None:

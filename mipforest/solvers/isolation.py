@@ -1,8 +1,8 @@
 """A solve in a process of its own: what ends that process ends nothing else.
 
-Native solvers can abort: SCIP 10 does on some quadratic models. ``python -m mipforest.solvers.isolation`` is the other
-process. It reads one call from its standard input and writes events and the outcome to its standard output, all of them
-pickled; a stop is another line of input.
+Native solvers can abort: SCIP 10 does on some quadratic models. ``python -P -m mipforest.solvers.isolation`` is the
+other process. It reads one call from its standard input and writes events and the outcome to its standard output, all
+of them pickled; a stop is another line of input.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from os import environ, pathsep
 from typing import IO, Any
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import MipforestError, NotAllowed, SolverError
 from mipforest.model.matrix import MatrixForm
+from mipforest.processes import environment_of_pythons, python_of
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver, assembled
 from mipforest.solvers.checks import judge_start
@@ -87,11 +87,11 @@ def isolated(
     worker = Worker(form.maximize, on_progress)
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
+            python_of(__name__),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,
-            env={**environ, "PYTHONPATH": pathsep.join(filter(None, sys.path))},
+            env=environment_of_pythons(),
             start_new_session=True,  # Ctrl-C on a terminal is for this process, which stops the other
         )
         other = _Other(process)

@@ -13,6 +13,7 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
 from mipforest.errors import MipforestError
+from mipforest.formatting import printable
 from mipforest.meanings import LevelSet, Meaning, MissingEnd, meaning_of, to_json
 from mipforest.trees.node_statistics import NodeStatistics
 from mipforest.trees.randomized import Curve, FunctionalTree, RandomizedTree
@@ -269,7 +270,7 @@ def to_dot(
             else leaf_text(tree, t, max_terms)
         )
         says = " ".join(f"{says}{samples_text(tree, t, statistics)}".split())
-        says = says.replace("\\", "\\\\").replace('"', '\\"').replace(" [", "\\n[")
+        says = printable(says).replace("\\", "\\\\").replace('"', '\\"').replace(" [", "\\n[")
         style = "rounded" if node.children else "rounded,bold"
         lines.append(f'  n{t} [label="{says}", style="{style}"];')
         for child, answer in zip(node.children, ("no", "yes"), strict=False):

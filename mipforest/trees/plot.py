@@ -26,9 +26,11 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
+from matplotlib.text import Text
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.atomic import atomic_write
+from mipforest.formatting import printable
 from mipforest.meanings import LevelSet
 from mipforest.trees.node_statistics import NodeStatistics, node_statistics
 from mipforest.trees.randomized import RandomizedTree
@@ -71,6 +73,11 @@ class Picture(Figure):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the picture to a ``.svg``, ``.png`` or ``.pdf`` file; see :func:`save_figure`."""
         save_figure(self, path)
+
+    def savefig(self, *arguments: Any, **options: Any) -> None:
+        """Write the picture as matplotlib does; what does not print is escaped."""
+        _escape(self)
+        super().savefig(*arguments, **options)
 
     def _repr_svg_(self) -> str:
         drawing = _content(self, ".svg").decode()
@@ -127,14 +134,14 @@ def line_height(points: float) -> float:
 def text_width(text: str, points: float, weight: str = "normal") -> float:
     """Return the width of one line of text in inches, in matplotlib's current font; it takes a millisecond."""
     width, _, _ = RendererAgg(1, 1, 72).get_text_width_height_descent(
-        text, FontProperties(size=points, weight=weight), ismath=False
+        printable(text), FontProperties(size=points, weight=weight), ismath=False
     )
     return float(width) / 72
 
 
 def shorten(name: str, length: int = 28) -> str:
-    """Shorten a name to one line of at most ``length`` characters by leaving out its middle."""
-    name = " ".join(name.split())
+    """Shorten a name to one line of at most ``length`` characters by leaving out its middle; all of them print."""
+    name = printable(" ".join(name.split()))
     if len(name) <= length:
         return name
     tail = (length - 1) // 3
@@ -175,9 +182,20 @@ def save_figure(figure: Figure, path: str | PathLike[str]) -> None:
 def _content(figure: Figure, suffix: str) -> bytes:
     """Return what the file of a figure holds."""
     content = BytesIO()
+    _escape(figure)
     with matplotlib.rc_context({"svg.hashsalt": "mipforest", "svg.fonttype": "none"}):
         figure.savefig(content, format=suffix[1:], dpi=150, metadata=_FORMATS[suffix])
     return content.getvalue()
+
+
+def _escape(figure: Figure) -> None:
+    """Escape what does not print in all texts: names and levels may be from others, and XML has no such characters.
+
+    Labels of ticks are made when they are drawn: who names ticks uses :func:`shorten`.
+    """
+    for text in figure.findobj(Text):
+        if (escaped := printable(text.get_text())) != text.get_text():
+            text.set_text(escaped)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 
 from mipforest.cluster import TIMEOUT, connected, explained
 from mipforest.errors import TuningError
+from mipforest.processes import SAFE_PATH, safe_path
 from mipforest.trees import Predictor
 from mipforest.tuning.fit import Fit, Fold, Task
 from mipforest.tuning.plan import Plan, choose
@@ -117,9 +118,10 @@ class Processes(AbstractContextManager["Processes"]):
         self.slots: float = jobs
         self._folds = folds
         self._latest: Future[Any] | None = None
-        self._pool: Any = ProcessPoolExecutor(
-            jobs, timeout=_IDLE, initializer=_ignore_ctrl_c, env=_ONE_THREAD
-        )
+        with safe_path():  # of the executor's own helper, too
+            self._pool: Any = ProcessPoolExecutor(
+                jobs, timeout=_IDLE, initializer=_ignore_ctrl_c, env={**_ONE_THREAD, SAFE_PATH: "1"}
+            )
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -130,7 +132,8 @@ class Processes(AbstractContextManager["Processes"]):
 
     def submit(self, work: Task, neighbour: Predictor | None) -> Future[Any]:
         """Hand a fit to the next process that is free."""
-        self._latest = self._pool.submit(work.done, self._folds[work.fold], neighbour)
+        with safe_path():
+            self._latest = self._pool.submit(work.done, self._folds[work.fold], neighbour)
         return self._latest
 
     def _wait_for_handover(self) -> None:

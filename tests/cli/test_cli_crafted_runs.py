@@ -1,11 +1,17 @@
 """What a run folder from elsewhere can make commands read, write or print: its own files, and no more."""
 
+import io
 import json
 import pickle
 import shutil
+import sys
+from urllib.error import URLError
 
 import pytest
 from changed_runs import without_digests
+
+from mipforest.cli.pictures import _may_fetch
+from mipforest.runs import read_run
 
 pytestmark = pytest.mark.usefixtures("few_penalties")
 
@@ -103,3 +109,81 @@ def test_malformed_results_are_refused(mipforest, crafted, text):
     done = mipforest("show", crafted)
     assert done.code == 2
     assert "result.json" in done.err
+
+
+@pytest.fixture
+def asked(monkeypatch, crafted):
+    """What the network is asked for; the run names data that are there."""
+    found = []
+
+    def urlopen(request, *_, **__):
+        found.append(request.full_url)
+        raise URLError("no network here")
+
+    monkeypatch.setattr("sklearn.datasets._openml.urlopen", urlopen)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    edit(
+        crafted / "result.json", lambda result: result["data_source"].update(data="openml:tracker-of-readers")
+    )
+    return found
+
+
+@pytest.mark.parametrize("command", [("report", "page.html"), ("plot", "tree.svg")])
+def test_a_run_of_others_reads_the_network_only_when_that_is_allowed(
+    mipforest, crafted, asked, tmp_path, command
+):
+    name, output = command
+    refused = mipforest(name, crafted, "-o", tmp_path / output)
+    assert refused.code == 2
+    assert "names openml:tracker-of-readers" in refused.err
+    assert "--network" in refused.err
+    assert not (tmp_path / output).exists()
+    without = mipforest(name, crafted, "-o", tmp_path / output, "--no-network")
+    assert (without.code, asked) == (0, [])
+    assert "was not allowed" in without.err
+    (tmp_path / output).unlink()
+    allowed = mipforest(name, crafted, "-o", tmp_path / output, "--network")
+    assert allowed.code == 0
+    assert asked
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("answer", "fetches"), [("y\n", True), ("YES\n", True), ("\n", False), ("no\n", False), ("", False)]
+)
+def test_on_a_terminal_it_is_asked_for(crafted, asked, monkeypatch, answer, fetches):
+    said = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys, "stderr", said)
+    assert _may_fetch(read_run(crafted), None) is fetches
+    assert "names openml:tracker-of-readers: fetch it" in said.getvalue()
+    assert asked == []
+
+
+def test_metadata_of_others_read_the_network_only_where_the_data_are_named(
+    mipforest, people_csv, asked, tmp_path
+):
+    instance = tmp_path / "oct.mps"
+    options = ("--model", "oct", "--depth", "1", "--data", people_csv, "--target", "answer")
+    assert mipforest("export", *options, "-o", instance).code == 0
+    edit(
+        tmp_path / "oct.json",
+        lambda metadata: metadata["data_source"].update(data="openml:tracker-of-readers"),
+    )
+    refused = mipforest("import", tmp_path / "oct.mst", "--instance", instance)
+    assert refused.code == 2
+    assert "--data openml:tracker-of-readers" in refused.err
+    checked = mipforest("check", instance, tmp_path / "oct.mst")
+    assert (checked.code, asked) == (0, [])
+    assert "not compared" in checked.out
+    assert (
+        mipforest(
+            "import", tmp_path / "oct.mst", "--instance", instance, "--data", "openml:tracker-of-readers"
+        ).code
+        == 2
+    )
+    assert asked

@@ -57,7 +57,7 @@ BAD = [
     (("plot", "absent"), 2, ["absent"]),
     (("models", "margott"), 2, ["'margot'"]),
     (("check", "absent.mps", "x.sol"), 2, ["absent.mps"]),
-    (("check", "instance.lp", "x.sol"), 2, [".mps"]),
+    (("check", "instance.txt", "x.sol"), 2, [".mps", ".lp"]),
     (("export", *NO_DATA[1:], "--data", "iris", "-o", "x.txt"), 2, [".mps"]),
     (("export", *NO_DATA[1:], "--data", "iris", "-o", "absent/x.mps"), 2, ["absent"]),
 ]

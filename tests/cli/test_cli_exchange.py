@@ -184,9 +184,10 @@ def test_export_as_lp(mipforest, tmp_path, name):
     assert {entry.name for entry in tmp_path.iterdir()} == {name, "m.mst", "m.json"}
     assert "(" in (tmp_path / "m.mst").read_text()
     assert mipforest("import", tmp_path / "m.mst", "--instance", tmp_path / name).code == 0
-    refused = mipforest("check", tmp_path / name, tmp_path / "m.mst")
-    assert refused.code == 2
-    assert ".mps" in refused.err
+    checked = mipforest("check", tmp_path / name, tmp_path / "m.mst")
+    assert checked.code == 0
+    assert "definition" in checked.out
+    assert f"Next: mipforest check {tmp_path / name}" in done.out
 
 
 UNSAFE = Path(__file__).parents[2] / "instances/small/univariate-olct-iris-virginica-d2-thesis.mps.gz"

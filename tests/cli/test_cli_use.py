@@ -232,6 +232,12 @@ def test_a_tree_is_written_for_databases(mipforest, finished_run, people, people
         people.to_sql("people", database, index=False)
         rows = database.execute(f"SELECT {(tmp_path / 'tree.sql').read_text()} FROM people ORDER BY rowid")
         assert list(rows) == [(label,) for label in predicted]
+    assert mipforest("plot", finished_run, "-o", tmp_path / "tree.sql", "--dialect", "mysql").err == ""
+    assert "`age`" in (tmp_path / "tree.sql").read_text()
+    refused = mipforest("plot", finished_run, "-o", tmp_path / "tree.sql", "--dialect", "mysq")
+    assert (refused.code, "did you mean 'mysql'" in refused.err) == (2, True)
+    refused = mipforest("plot", finished_run, "-o", tmp_path / "tree.svg", "--dialect", "mysql")
+    assert (refused.code, "is for .sql files" in refused.err) == (2, True)
 
 
 def test_a_tree_is_written_for_scikit_learn(mipforest, finished_run, people, people_csv, tmp_path):

@@ -8,6 +8,7 @@ from deployed_trees import KINDS, labelled_by_majority, random_card, random_tree
 
 from mipforest.data import Encoding
 from mipforest.deployment import to_sql
+from mipforest.deployment.sql import DIALECTS
 from mipforest.trees import Tree, leaf_shares
 
 
@@ -105,10 +106,74 @@ def test_a_column_that_is_not_read_may_be_null():
 
 def test_names_are_quoted_as_the_database_wants():
     tree = Tree(1, [[1.0]], [-2.0], [0, 1], classes=("low", "high"), features=("a`b]",))
-    assert "`a``b]` >= 2.0" in to_sql(tree, quote="`")
-    assert "[a`b]]] >= 2.0" in to_sql(tree, quote="[")
-    with pytest.raises(ValueError, match='quote is "\'"'):
-        to_sql(tree, quote="'")
+    assert "`a``b]` >= 2.0" in to_sql(tree, dialect="mysql")
+    assert "[a`b]]] >= 2.0" in to_sql(tree, dialect="sqlserver")
+    with pytest.raises(ValueError, match=r"dialect is 'mysq'; choose standard, .* \(did you mean 'mysql'"):
+        to_sql(tree, dialect="mysq")
+
+
+#: What sqlglot calls the dialects.
+PARSERS = {name: name for name in DIALECTS} | {"standard": None, "sqlserver": "tsql"}
+
+#: Names and levels that end a text or a name, or begin a comment or a statement, where they are not escaped.
+HOSTILE = (
+    "it's", "'", "''", 'a"b', '"', '""', "a`b", "`", "``", "a]b", "]", "[x]", "\\", "\\\\", "a\\", "\\'",
+    "\\\\'", "'\\", "\\`", "`\\", '\\"', "\\]", "a\nb", "\r\n", "\\n", "\\u0027", "\\x27", "a\tb",
+    "; DROP TABLE t", "'; DROP TABLE t; --", "\\'; DROP TABLE t; --", "' UNION SELECT 1 FROM secrets --",
+    "\\' UNION SELECT 1 FROM secrets #", "--", "/*", "*/", "#", "'--", "$$", "$tag$", "%s", "{{x}}", "é",
+    "'é\\", "日本", "\u2019", "\uff07", "\u202e", "\U0001f600", "\x1b[31m",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_hostile_names_and_levels_are_parsed_back(dialect):
+    sqlglot = pytest.importorskip("sqlglot")
+    for name in HOSTILE:
+        levels = [*HOSTILE, name + "\\", "'" + name]
+        frame = pd.DataFrame({name: levels})
+        encoding = Encoding.fit(frame)
+        first = next(i for i, meaning in enumerate(encoding.levels) if meaning is not None)
+        w = np.zeros((1, len(encoding.features)))
+        w[0, first] = 1.0
+        tree = Tree(1, w, [-0.5], [0, 1], (name, "other"), encoding.features, levels=encoding.levels)
+        expression = to_sql(tree, encoding=encoding, dialect=dialect)
+        statements = sqlglot.parse(f"SELECT {expression} AS prediction FROM t", read=PARSERS[dialect])
+        assert len(statements) == 1, name
+        (statement,) = statements
+        assert [table.name for table in statement.find_all(sqlglot.exp.Table)] == ["t"], name
+        assert {unescaped(column.name, dialect) for column in statement.find_all(sqlglot.exp.Column)} == {
+            name
+        }
+        texts = {
+            found.name
+            for found in statement.find_all(sqlglot.exp.Literal, sqlglot.exp.National)
+            if isinstance(found, sqlglot.exp.National) or found.is_string
+        }
+        assert texts == {*levels, "other", name}, name
+        assert not statement.find(sqlglot.exp.Union)
+
+
+def unescaped(name, dialect):
+    """Sqlglot leaves the doubled bracket of SQL Server in a name."""
+    return name.replace("]]", "]") if dialect == "sqlserver" else name
+
+
+@pytest.mark.parametrize("sign", ["\0", "\ud800"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_no_text_in_sql_can_hold_is_refused(dialect, sign):
+    tree = Tree(1, [[1.0]], [-2.0], [0, 1], classes=("low", f"hi{sign}gh"), features=("a",))
+    with pytest.raises(ValueError, match="cannot have"):
+        to_sql(tree, dialect=dialect)
+    tree = Tree(1, [[1.0]], [-2.0], [0, 1], classes=("low", "high"), features=(f"a{sign}",))
+    with pytest.raises(ValueError, match="cannot have"):
+        to_sql(tree, dialect=dialect)
+
+
+def test_a_line_that_goes_on_in_sql_server_is_refused():
+    tree = Tree(1, [[1.0]], [-2.0], [0, 1], classes=("low", "hi\\\ngh"), features=("a",))
+    assert "hi\\\ngh" in to_sql(tree)
+    with pytest.raises(ValueError, match="backslash before a line end"):
+        to_sql(tree, dialect="sqlserver")
 
 
 def test_what_has_no_expression_is_refused():
@@ -119,3 +184,16 @@ def test_what_has_no_expression_is_refused():
         to_sql(random_card(rng), probability_of="yess")
     with pytest.raises(ValueError, match="the classes are none"):
         to_sql(random_tree(rng, oblique=True, kind="values"), probability_of="yes")
+
+
+@pytest.mark.parametrize("dialect", ["standard", "sqlite"])
+def test_hostile_names_and_levels_predict_alike(dialect):
+    for name in HOSTILE:
+        frame = pd.DataFrame({name: HOSTILE})
+        encoding = Encoding.fit(frame)
+        j = len(encoding.features) // 2
+        w = np.zeros((1, len(encoding.features)))
+        w[0, j] = 1.0
+        tree = Tree(1, w, [-0.5], [0, 1], (name, "other"), encoding.features, levels=encoding.levels)
+        found = select(to_sql(tree, encoding=encoding, dialect=dialect), frame.values, frame.columns)
+        assert found == tree.predict_labels(encoding.encode(frame)).tolist()

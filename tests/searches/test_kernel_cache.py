@@ -284,6 +284,82 @@ def test_what_stands_in_the_way_is_told_and_nothing_fails(tmp_path):
     assert "no files" in KernelFolder(empty, tmp_path).check()
 
 
+needs_owners = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
+
+
+def of_another(path, monkeypatch):
+    """Let a file or folder belong to somebody else: root may give it away, others become somebody else."""
+    if os.geteuid() == 0:
+        os.chown(path, 12345, -1, follow_symlinks=False)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+
+
+@needs_owners
+def test_folder_and_files_are_made_for_the_user_alone(tmp_path):
+    before = os.umask(0)
+    try:
+        folder = KernelFolder(SEARCHES, tmp_path / "cache")
+        folder.write("a.kernel", b"content")
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "cache", folder.path)]
+    assert (modes, stat.S_IMODE((folder.path / "a.kernel").stat().st_mode)) == ([0o700, 0o700], 0o600)
+    assert folder.read("a.kernel") == b"content"
+
+
+@needs_owners
+@pytest.mark.parametrize("mode", [0o770, 0o777, 0o720, 0o702, 0o1777, None])
+def test_a_folder_that_is_not_the_users_alone_is_not_used(tmp_path, monkeypatch, mode):
+    folder = KernelFolder(SEARCHES, tmp_path)
+    folder.write("a.kernel", b"content")
+    folder.path.chmod(mode) if mode else of_another(folder.path, monkeypatch)
+    again = KernelFolder(SEARCHES, tmp_path)
+    assert again.read("a.kernel") is None
+    assert ("others may write it" if mode else "owns it") in again.obstacle
+    assert "NUMBA_CACHE_DIR" in again.obstacle
+    again.write("b.kernel", b"content")
+    assert not (folder.path / "b.kernel").exists()
+    assert KernelFolder(SEARCHES, tmp_path).check() == again.obstacle
+
+
+@needs_owners
+@pytest.mark.parametrize("mode", [0o660, 0o602, None])
+def test_a_file_that_is_not_the_users_alone_is_not_read_and_is_replaced(tmp_path, monkeypatch, mode):
+    folder = KernelFolder(SEARCHES, tmp_path)
+    folder.write("a.kernel", b"content")
+    path = folder.path / "a.kernel"
+    path.chmod(mode) if mode else of_another(path, monkeypatch)
+    assert folder.read("a.kernel") is None
+    monkeypatch.undo()
+    folder.write("a.kernel", b"anew")
+    assert folder.read("a.kernel") == b"anew"
+    assert folder.obstacle == "" or mode is None
+
+
+@needs_owners
+def test_links_are_not_followed(tmp_path):
+    folder = KernelFolder(SEARCHES, tmp_path / "cache")
+    folder.write("a.kernel", b"content")
+    (folder.path / "a.kernel").rename(tmp_path / "elsewhere")
+    (folder.path / "a.kernel").symlink_to(tmp_path / "elsewhere")
+    assert folder.read("a.kernel") is None
+    folder.path.rename(tmp_path / "moved")
+    folder.path.symlink_to(tmp_path / "moved")
+    (tmp_path / "elsewhere").rename(tmp_path / "moved" / "b.kernel")
+    assert KernelFolder(SEARCHES, tmp_path / "cache").read("b.kernel") is None
+
+
+@needs_owners
+def test_what_root_made_is_read(tmp_path, monkeypatch):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    folder = KernelFolder(SEARCHES, tmp_path)
+    folder.write("a.kernel", b"content")
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert KernelFolder(SEARCHES, tmp_path).read("a.kernel") == b"content"
+
+
 def test_only_folders_of_ours_that_were_used_last_long_ago_are_removed(tmp_path):
     def used(name, when):
         (tmp_path / name).mkdir()

@@ -669,6 +669,30 @@ _SECTIONS: dict[str, type[Section]] = {
     "QMATRIX": FullHessian,
     "INDICATORS": Indicators,
 }
+_SETS = "special ordered sets; write them with binaries and rows"
+_PIECES = "piecewise linear functions; write them with binaries and rows"
+
+#: Sections that other readers know: what they hold that a model here cannot, and what to do.
+_REFUSED = {
+    "QCMATRIX": "quadratic rows; linearise them, or let Gurobi or SCIP read the file",
+    "QSECTION": "a quadratic objective or row in another layout; write an objective as QUADOBJ",
+    "CSECTION": "cones; let a solver of conic models read the file",
+    "SOS": _SETS,
+    "SOS1": _SETS,
+    "SOS2": _SETS,
+    "SETS": _SETS,
+    "GENCONS": "general constraints; write them with binaries and rows",
+    "PWLOBJ": _PIECES,
+    "PWLNAM": _PIECES,
+    "PWLCON": _PIECES,
+    "LAZYCONS": "lazy rows; move them to ROWS and COLUMNS",
+    "USERCUTS": "cuts, which leave out no solution; leave them out",
+    "BRANCH": "branching priorities; leave them out",
+    "MULTIOBJ": "several objectives; keep one",
+    "OBJNAME": "the name of the objective; make that row the first of type N, and leave the section out",
+    "SCENARIOS": "scenarios; keep one",
+}
+
 #: Sections that may stand ahead of COLUMNS; COLUMNS itself needs ROWS.
 _EARLY = ("NAME", "OBJSENSE", "ROWS")
 
@@ -745,6 +769,8 @@ class _Reader:
     def _open(self, text: bytes, fields: list[bytes]) -> Section | None:
         """Read the header of a section."""
         name = self.reading.printable(fields[0])
+        if (holds := _REFUSED.get(name)) is not None:
+            raise self.reading.error(f"section {name} is not supported: it holds {holds}")
         if name not in _SECTIONS and name != "NAME":
             known = ["NAME", *_SECTIONS, "ENDATA"]
             listed = f"; this reader knows {', '.join(known)}; data lines begin with a blank"

@@ -175,7 +175,7 @@ def edit(old, new, line, reason):
         edit("ENDATA\n", "ENDATA\nNAME next\n", 20, "after ENDATA"),
         edit("NAME test", " x cost 1", 1, "'x' outside a section"),
         edit("RHS\n", "RSH\n", 14, "did you mean RHS"),
-        edit("BOUNDS", "SOS1", 17, "unsupported section 'SOS1'"),
+        edit("BOUNDS", "SOS1", 17, "section SOS1 is not supported"),
         edit("BOUNDS", "RHS", 17, "a second section RHS"),
         edit("ROWS\n", "", 2, "'N' outside a section"),
         edit("COLUMNS\n", "RHS\n", 7, "RHS ahead of section COLUMNS"),
