@@ -1,4 +1,4 @@
-"""README, CONTRIBUTING, CHANGELOG and SECURITY stand beside the folder of the documentation; the site shows them too."""
+"""Pages of the site that stand beside the folder of the documentation: README, CONTRIBUTING, CHANGELOG and SECURITY."""
 
 from pathlib import Path
 
