@@ -1,6 +1,7 @@
-"""Files in the working directory never run: each command that starts a Python, with modules planted beside the data."""
+"""Files in the working directory never run: each command that starts another, with modules and programs planted."""
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -51,6 +52,9 @@ COMMANDS = {
 
 NEEDS = {"scip": "pyscipopt", "scip-quadratic": "pyscipopt", "contree": "pycontree"}
 
+#: Programs that Pyomo looks for.
+PROGRAMS = ("cbc", "cplex", "glpsol", "gurobi_cl", "highs", "ipopt", "scip", "xpress")
+
 #: Starts processes from Python, as a notebook does whose own folder is another one.
 ESTIMATOR = """
 import pandas as pd
@@ -75,6 +79,9 @@ def place(tmp_path: Path) -> Path:
     for name in (*OF_OTHERS, *sys.stdlib_module_names):
         words = f"with open({str(marker)!r}, 'a') as file:\n    file.write({name!r} + '\\n')\n"
         (folder / f"{name}.py").write_text(words)
+    for name in PROGRAMS:
+        (folder / name).write_text(f"#!/bin/sh\necho program:{name} >> {shlex.quote(str(marker))}\n")
+        (folder / name).chmod(0o755)
     return folder
 
 
@@ -106,6 +113,15 @@ def test_no_command_runs_files_of_the_working_directory(place: Path, command: st
     assert ran == [], said
     assert code == 0, said
     assert "process of" not in said  # nothing died on the way
+
+
+@pytest.mark.parametrize("interface", ["glpk", "cbc", "appsi_cbc", "ipopt"])
+def test_pyomo_runs_no_program_of_the_working_directory(place: Path, interface: str) -> None:
+    pytest.importorskip("pyomo")
+    program = "from mipforest.cli.main import run\nif __name__ == '__main__':\n    run()\n"
+    _, said, ran = run(place, program, "solve-model", "m.lp", "--solver", f"pyomo:{interface}")
+    assert ran == [], said
+    assert "Traceback" not in said
 
 
 def test_no_estimator_runs_files_of_the_working_directory(place: Path) -> None:
