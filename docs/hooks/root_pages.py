@@ -1,4 +1,4 @@
-"""README, CONTRIBUTING, CHANGELOG and SECURITY stand beside the folder of the documentation; the site shows them too."""
+"""README, CONTRIBUTING, CHANGELOG and SECURITY stand beside the documentation; the site shows them too."""
 
 from pathlib import Path
 
