@@ -1,4 +1,4 @@
-"""Pages of the site that stand beside the folder of the documentation: README, CONTRIBUTING, CHANGELOG and SECURITY."""
+"""README, CONTRIBUTING, CHANGELOG and SECURITY stand beside the documentation; the site shows them too."""
 
 from pathlib import Path
 

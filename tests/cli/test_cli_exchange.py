@@ -13,6 +13,7 @@ from typing import Any
 import highspy
 import numpy as np
 import pytest
+from lp_reader import READS_LP
 from tolerance import same
 from typer.testing import CliRunner
 
@@ -184,9 +185,10 @@ def test_export_as_lp(mipforest, tmp_path, name):
     assert {entry.name for entry in tmp_path.iterdir()} == {name, "m.mst", "m.json"}
     assert "(" in (tmp_path / "m.mst").read_text()
     assert mipforest("import", tmp_path / "m.mst", "--instance", tmp_path / name).code == 0
-    checked = mipforest("check", tmp_path / name, tmp_path / "m.mst")
-    assert checked.code == 0
-    assert "definition" in checked.out
+    if READS_LP:
+        checked = mipforest("check", tmp_path / name, tmp_path / "m.mst")
+        assert checked.code == 0
+        assert "definition" in checked.out
     assert f"Next: mipforest check {tmp_path / name}" in done.out
 
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from lp_reader import needs_lp_reader
 
 from mipforest.files import read_mps, write_lp
 from mipforest.files.solutions import read_point
@@ -24,6 +25,19 @@ ENDATA
 """
 
 
+FREE = """NAME free
+ROWS
+ N obj
+ L c
+COLUMNS
+ x obj -1 c 1
+ y c -1
+RHS
+ RHS c 1
+ENDATA
+"""
+
+
 @pytest.fixture
 def model(tmp_path):
     path = tmp_path / "knapsack.mps"
@@ -32,7 +46,9 @@ def model(tmp_path):
 
 
 @pytest.mark.parametrize("solver", ["highs", "scip", "gurobi"])
-@pytest.mark.parametrize("suffix", [".mps", ".mps.gz", ".lp", ".lp.gz"])
+@pytest.mark.parametrize(
+    "suffix", [".mps", ".mps.gz", *(pytest.param(name, marks=needs_lp_reader) for name in (".lp", ".lp.gz"))]
+)
 def test_a_file_is_solved_and_its_solution_written_and_checked(mipforest, model, tmp_path, solver, suffix):
     if solver != "highs":
         pytest.importorskip({"scip": "pyscipopt", "gurobi": "gurobipy"}[solver])
@@ -94,8 +110,8 @@ def test_no_solution_is_exit_code_3(mipforest, model, tmp_path):
     assert not (tmp_path / "x.sol").exists()
     said = mipforest("solve-model", model)
     assert "explain_infeasibility" in said.err
-    free = model.with_name("free.lp")
-    free.write_text("Maximize\n obj: x\nSubject To\n c: x - y <= 1\nEnd\n")
+    free = model.with_name("free.mps")
+    free.write_text(FREE)
     assert mipforest("solve-model", free, "--json").json["status"] in ("unbounded", "infeasible_or_unbounded")
 
 
@@ -139,6 +155,7 @@ def test_what_cannot_be_done_is_said(mipforest, model, monkeypatch, arguments, c
     assert "Traceback" not in done.err
 
 
+@needs_lp_reader
 def test_a_quadratic_model_is_solved_through_a_bridge(mipforest, tmp_path):
     path = tmp_path / "q.lp"
     path.write_text(

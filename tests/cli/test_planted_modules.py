@@ -1,6 +1,7 @@
-"""Files in the working directory never run: each command that starts a Python, with modules planted beside the data."""
+"""Files in the working directory never run: each command that starts another, with modules and programs planted."""
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ model = "oct"
 depth = 1
 """
 
-MODEL = "Minimize\n obj: x + y\nSubject To\n c: x + 2 y >= 3\nGeneral\n x y\nEnd\n"
+MODEL = "NAME m\nROWS\n N obj\n G c\nCOLUMNS\n x obj 1 c 1\n y obj 1 c 2\nRHS\n RHS c 3\nENDATA\n"
 
 OCT = ("--model", "oct", "--depth", "1", "--data", "d.csv", "--target", "y", "--param", "N_min=1")
 MARGOT = ("--model", "margot", "--depth", "1", "--data", "d.csv", "--target", "y")
@@ -41,7 +42,7 @@ COMMANDS = {
     "scip-quadratic": ("solve", *MARGOT, "--solver", "scip", "--time-limit", "2"),
     "highs": ("solve", *OCT, "--solver", "highs", "--isolate", "--time-limit", "20"),
     "contree": ("solve", *OCT, "--solver", "contree", "--time-limit", "20"),
-    "file": ("solve-model", "m.lp", "--isolate"),
+    "file": ("solve-model", "m.mps", "--isolate"),
     "tune": (
         "tune", *OCT, "--grid", "alpha=0,0.1", "--folds", "2", "--jobs", "2", "--solver", "exact-search",
         "--time-limit", "20",
@@ -50,6 +51,9 @@ COMMANDS = {
 }  # fmt: skip
 
 NEEDS = {"scip": "pyscipopt", "scip-quadratic": "pyscipopt", "contree": "pycontree"}
+
+#: Programs that Pyomo looks for.
+PROGRAMS = ("cbc", "cplex", "glpsol", "gurobi_cl", "highs", "ipopt", "scip", "xpress")
 
 #: Starts processes from Python, as a notebook does whose own folder is another one.
 ESTIMATOR = """
@@ -70,11 +74,14 @@ def place(tmp_path: Path) -> Path:
     table = pd.DataFrame(rng.random((24, 2)), columns=["a", "b"])
     table.assign(y=np.where(table["a"] > 0.5, "p", "q")).to_csv(folder / "d.csv", index=False)
     (folder / "suite.toml").write_text(SUITE)
-    (folder / "m.lp").write_text(MODEL)
+    (folder / "m.mps").write_text(MODEL)
     marker = tmp_path / "ran"
     for name in (*OF_OTHERS, *sys.stdlib_module_names):
         words = f"with open({str(marker)!r}, 'a') as file:\n    file.write({name!r} + '\\n')\n"
         (folder / f"{name}.py").write_text(words)
+    for name in PROGRAMS:
+        (folder / name).write_text(f"#!/bin/sh\necho program:{name} >> {shlex.quote(str(marker))}\n")
+        (folder / name).chmod(0o755)
     return folder
 
 
@@ -106,6 +113,15 @@ def test_no_command_runs_files_of_the_working_directory(place: Path, command: st
     assert ran == [], said
     assert code == 0, said
     assert "process of" not in said  # nothing died on the way
+
+
+@pytest.mark.parametrize("interface", ["glpk", "cbc", "appsi_cbc", "ipopt"])
+def test_pyomo_runs_no_program_of_the_working_directory(place: Path, interface: str) -> None:
+    pytest.importorskip("pyomo")
+    program = "from mipforest.cli.main import run\nif __name__ == '__main__':\n    run()\n"
+    _, said, ran = run(place, program, "solve-model", "m.mps", "--solver", f"pyomo:{interface}")
+    assert ran == [], said
+    assert "Traceback" not in said
 
 
 def test_no_estimator_runs_files_of_the_working_directory(place: Path) -> None:

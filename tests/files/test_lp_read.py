@@ -3,21 +3,18 @@
 import gzip
 import random
 
-import highspy
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lp_reader import needs_lp_reader
 from scipy import sparse
 from strategies_forms import forms
 
 from mipforest.files import LpError, read_lp, read_model, write_lp
 from mipforest.files.layout import CONSTANT
 
-highs = highspy.Highs()
-pytestmark = pytest.mark.skipif(
-    (highs.versionMajor(), highs.versionMinor()) < (1, 16), reason="HiGHS 1.15 drops parts of LP files"
-)
+pytestmark = needs_lp_reader
 
 #: Numbers that HiGHS takes as they are.
 plain = st.one_of(

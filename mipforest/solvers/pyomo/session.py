@@ -6,12 +6,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from io import StringIO
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+from pyomo.common.fileutils import Executable, Library
 from pyomo.common.log import LoggingIntercept
 from pyomo.common.tee import capture_output
 from pyomo.core.expr.numeric_expr import LinearExpression
@@ -198,12 +199,28 @@ class Answer(NamedTuple):
     message: str
 
 
+@contextmanager
+def _programs_of_the_path() -> Iterator[None]:
+    """Let Pyomo find programs on the PATH alone: it looks into the working directory first, and runs what is there."""
+    managers = [
+        getattr(registry, "_manager", registry) for registry in (Executable, Library)
+    ]  # itself in Pyomo 6.8
+    before = [(manager, manager._find) for manager in managers]
+    for manager, find in before:
+        manager._find = partial(find, cwd=False)
+    try:
+        yield
+    finally:
+        for manager, find in before:
+            manager._find = find
+
+
 @cache
 def usable(interface: str) -> bool:
     """Return whether Pyomo has an interface of that name and finds the solver behind it."""
     if interface not in SolverFactory:
         return False
-    with LoggingIntercept(module="pyomo"):
+    with LoggingIntercept(module="pyomo"), _programs_of_the_path():
         try:
             return bool(SolverFactory(interface).available(exception_flag=False))
         except Exception:  # what cannot even be asked is of no use
@@ -244,7 +261,7 @@ def run(
     model, variables = concrete_model(_plain(form))
     limit = {} if time_limit is None else {"timelimit": time_limit}
     _end_threads_of_highs()
-    with _output_to(settings):
+    with _output_to(settings), _programs_of_the_path():
         try:
             solver = SolverFactory(interface)
             if isinstance(solver, PersistentSolver):
