@@ -393,7 +393,9 @@ def test_columns_that_are_not_read_may_be_absent():
 @pytest.mark.parametrize("missing", ["error", "drop", "impute", "branch"])
 def test_a_column_without_any_value_is_refused(missing):
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [None] * 3, "c": [float("nan")] * 3, "y": [0, 1, 0]})
-    with pytest.raises(DataError, match=r"columns 'b', 'c' have no value in any row.*drop=\['b', 'c'\]") as refused:
+    with pytest.raises(
+        DataError, match=r"columns 'b', 'c' have no value in any row.*drop=\['b', 'c'\]"
+    ) as refused:
         Dataset.from_frame(frame, "y", missing=missing)
     assert "--drop b --drop c" in refused.value.on_command_line
     assert Dataset.from_frame(frame, "y", missing=missing, drop=["b", "c"]).p == 1
