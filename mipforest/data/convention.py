@@ -93,8 +93,8 @@ class Convention:
             other = "," if self.decimal == "." else "."
             raise DataError(
                 f"{self.decimal!r} is both the decimal sign and the thousands sign",
-                hint=f"give decimal={other!r}, too",
-                option=f"give --decimal {other}, too",
+                hint=f"also give decimal={other!r}",
+                option=f"also give --decimal {other}",
             )
         if self.dates is not None and self.dates not in get_args(Dates):
             raise DataError(f"unknown treatment dates={self.dates!r}; it is 'days' or 'parts', or left out")

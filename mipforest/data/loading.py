@@ -9,12 +9,12 @@ import shlex
 import warnings
 from codecs import BOM_UTF8, getincrementaldecoder
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from http.client import HTTPException
 from importlib.util import find_spec
 from io import BytesIO, StringIO, TextIOWrapper
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 from urllib.error import HTTPError
@@ -212,8 +212,7 @@ def first_line(path: Path, written: TextFormat) -> tuple[str, ...]:
     _check_path(path)
     written = replace(written, header=True, names=None)
     lines = TextIOWrapper(BytesIO(_content_of(path, written.encoding)), encoding="utf-8", newline="")
-    for _ in range(written.skip_lines):
-        next(lines, "")
+    _skip(lines, written.skip_lines)
     header = next((line.lstrip() for line in lines if line.strip()), "")
     separator = written.character or _separator_in(header, path, written.decimal)
     return tuple(value.strip() for value in next(_rows([header], separator), ()))
@@ -313,8 +312,7 @@ class _Layout:
     def of(cls, path: Path, content: bytes, written: TextFormat) -> _Layout:
         """Read the first line, and find out about the separator and the names."""
         lines = TextIOWrapper(BytesIO(content), encoding="utf-8", newline="")
-        for _ in range(written.skip_lines):
-            next(lines, "")
+        _skip(lines, written.skip_lines)
         header = next((line.lstrip() for line in lines if line.strip()), "")
         if not header:
             raise DataError(f"{path} is empty; it needs a line of column names and lines of values")
@@ -359,6 +357,12 @@ def _separator_in(header: str, path: Path, decimal: str) -> str:
             return sign
     is_csv = ".csv" in path.suffixes
     return " " if not is_csv and " " in header.strip() else ","
+
+
+def _skip(lines: Iterator[str], count: int) -> None:
+    """Go past some lines, or all where there are fewer."""
+    for _ in islice(lines, count):
+        pass
 
 
 def _rows(lines: Iterable[str], separator: str) -> Any:
@@ -517,8 +521,7 @@ class FileLines:
 def _records(content: bytes, layout: _Layout) -> Any:
     """Go through the lines of values of a text file."""
     lines = TextIOWrapper(BytesIO(content), encoding="utf-8", newline="")
-    for _ in range(layout.skip_lines):
-        next(lines, "")
+    _skip(lines, layout.skip_lines)
     return _rows(lines, layout.separator)
 
 

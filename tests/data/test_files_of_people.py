@@ -174,6 +174,8 @@ def test_lines_are_counted_with_those_left_out(tmp_path):
     path.write_text("A title\n\nx,target\n1,a\ninf,b\n")
     with pytest.raises(DataError, match="not finite, the first in line 5"):
         load(path, skip_lines=1)
+    with pytest.raises(DataError, match="is empty"):
+        load(path, skip_lines=10**12)
     path.write_text("1,a\ninf,b\n")
     with pytest.raises(DataError, match="not finite, the first in line 2"):
         load(path, header=False, target="c2")
