@@ -70,6 +70,7 @@ from formulations.splits.univariate import (
     RootValues,
     ThresholdRouting,
     UnivariateRouting,
+    begun_simply,
     best_pruned,
     check_leaf_size,
     declare_hierarchy,
@@ -249,6 +250,13 @@ class UnivariateLabels(LabelledTree):
         return replace(
             instance, known=known, roots=roots if proven else None, least_objective=roots.least / baseline
         )
+
+    def bind_quickly(self, data: Dataset, topology: Topology, budget: TimeBudget) -> OctInstance | None:
+        if self.variant != "tight":
+            return None
+        instance = replace(self, variant="valid").bind(data, topology, budget)
+        bound: OctInstance = begun_simply(self, instance, lambda tree: with_cheapest_labels(tree, instance))
+        return bound
 
     def _searched(self, instance: OctInstance) -> tuple[Tree, RootValues]:
         """Search for the best tree; its value, and what is proven, are in errors."""

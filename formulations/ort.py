@@ -75,6 +75,7 @@ from formulations.splits.univariate import (
     RoutingExpressions,
     ThresholdRouting,
     UnivariateRouting,
+    begun_simply,
     check_leaf_size,
     leaves_of,
     root_bound,
@@ -328,6 +329,13 @@ class Ort(ConstantLeafTree):
             known, roots = self._searched(instance)
         proven = topology.depth <= 2 or roots.least > 0
         return replace(instance, known=known, roots=roots if proven else None, least_objective=roots.least)
+
+    def bind_quickly(self, data: Dataset, topology: Topology, budget: TimeBudget) -> OrtInstance | None:
+        if self.variant != "tight":
+            return None
+        instance = replace(self, variant="valid").bind(data, topology, budget)
+        bound: OrtInstance = begun_simply(self, instance, instance.leaves.with_fitted_leaves)
+        return bound
 
     def _searched(self, instance: OrtInstance) -> tuple[Tree, RootValues]:
         """Search for the best tree within a limit; return the best one found, and what is proven."""

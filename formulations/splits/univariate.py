@@ -614,6 +614,9 @@ MAX_COMPLETE = 3e8
 MAX_SCANNED = {1: 1e10, 2: 1e10}
 MAX_SCANNED_DEEPER = 5e8
 
+#: Numbers of samples up to which a search of two levels ends in less time than CART takes.
+ENDS_AT_ONCE = 1e6
+
 #: Scans for medians take this many times longer.
 MEDIANS = 10
 
@@ -701,6 +704,19 @@ def root_bound(u: VarArray, d: VarArray, thresholds: Thresholds, roots: RootValu
     steps[thresholds.lowest] = values[thresholds.lowest]
     bound: LinearExpr = steps @ u + roots.no_split * (1 - d)
     return bound
+
+
+def begun_simply(formulation: Formulation, instance: Any, with_leaves: Callable[[Tree], Tree]) -> Any:
+    """Return an instance that knows a simple tree: what an exact search begins with, which needs no bounds by the root.
+
+    That is the tree without a split where the search ends at once, at depth one and two of moderate data; else CART's.
+    """
+    topology = instance.topology
+    if topology.depth > 2 or instance.data.X.size > ENDS_AT_ONCE:
+        return replace(instance, known=formulation.start("cart", instance))
+    none = np.full(topology.n_branches, -1)
+    known = with_leaves(univariate_tree(instance.data, topology, none, np.zeros(topology.n_branches)))
+    return replace(instance, known=known)
 
 
 def search_by_root(

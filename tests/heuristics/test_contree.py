@@ -8,6 +8,7 @@ from formulations.oct import Oct
 from mipforest.data import Dataset, load
 from mipforest.errors import SolverError, SolverUnavailable, Unsupported
 from mipforest.heuristics.contree import contree, contree_within, fitted_nodes
+from mipforest.searches.exact.search import compile_kernels
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology
 
@@ -71,6 +72,8 @@ def test_a_stop_or_the_limit_ends_its_process_and_leaves_no_tree():
     rng = np.random.default_rng(0)
     data = Dataset.from_arrays(rng.random((3000, 8)), rng.integers(0, 2, 3000))
     budget = TimeBudget()
+    # A stop while the search compiles ends the solve: building asks for it.
+    compile_kernels(budget, Oct(variant="valid").build(data, 4, declare=False).structure, 4)
     budget.stop()
     assert contree_within(data, Topology(5), budget=budget) == (None, False)
     found = Oct().build(data, 4, budget=budget, whole=False).solve("contree")
