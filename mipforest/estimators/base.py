@@ -9,13 +9,12 @@ from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, validation
 from sklearn.utils.validation import check_is_fitted
@@ -33,6 +32,7 @@ from mipforest.data.table import (
 )
 from mipforest.errors import DataError, NotAllowed, NoTreeFound, did_you_mean
 from mipforest.estimators.descriptions import FullDocstring
+from mipforest.estimators.scikit import BaseEstimator
 from mipforest.formatting import percent
 from mipforest.interruption import Interruption, interruptible
 from mipforest.problem.formulation import Formulation
@@ -393,13 +393,16 @@ def no_parameter(estimator: type, name: str) -> str:
 class EstimatorType(ABCMeta):
     """The type of estimators: refuses parameters that there are not with those that there are."""
 
-    def __call__(cls, *args: Any, **settings: Any) -> Any:
-        """Make an estimator; a TypeError names what is meant by an unknown parameter."""
-        known = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
-        for name in settings:
-            if name not in known:
-                raise TypeError(no_parameter(cls, name))
-        return super().__call__(*args, **settings)
+    # Type checkers and editors take the parameters from the fields of the class.
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *args: Any, **settings: Any) -> Any:
+            """Make an estimator; a TypeError names what is meant by an unknown parameter."""
+            known = inspect.signature(cls.__init__).parameters
+            for name in settings:
+                if name not in known:
+                    raise TypeError(no_parameter(cls, name))
+            return super().__call__(*args, **settings)
 
     @property
     def __signature__(cls) -> inspect.Signature:
@@ -413,7 +416,7 @@ EstimatorType.__doc__ = FullDocstring(EstimatorType.__doc__)  # type: ignore[ass
 
 
 @dataclass(eq=False, repr=False)
-class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # type: ignore[misc] # scikit-learn has no types
+class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):
     """An optimal tree behind scikit-learn's interface.
 
     Parameters
@@ -528,7 +531,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
     #: Attribute that a fit makes, whatever it finds.
     _fitted_name: ClassVar[str] = "tree_"
 
-    def set_params(self, **params: Any) -> TreeEstimator:
+    def set_params(self, **params: Any) -> Self:
         """Set parameters of the estimator.
 
         Raises
@@ -595,7 +598,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
 
     # ------------------------------------------------------------------ fit
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeEstimator:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find an optimal tree.
 
         Parameters
