@@ -106,9 +106,15 @@ class NotAllowed(SolverError):
 
 
 class SolverUnavailable(SolverError):
-    """The solver is unknown or not installed."""
+    """The solver is not installed, or unknown: :class:`UnknownSolver`."""
 
     exit_code = 4
+
+
+class UnknownSolver(SolverUnavailable):
+    """No solver has that name, which is wrong usage."""
+
+    exit_code = 2
 
 
 class LicenseLimit(SolverError):
@@ -195,6 +201,13 @@ def close_names(word: str, known: Iterable[str], count: int = 1) -> list[str]:
     """
     spelled = {name.lower(): name for name in known}
     return [spelled[name] for name in get_close_matches(word.lower(), spelled, n=count)]
+
+
+def known_name(word: str, known: Iterable[str]) -> str:
+    """Return the known name that a word is but for upper and lower case; the word itself where none or two are."""
+    names = list(known)
+    alike = [name for name in names if name.lower() == word.lower()]
+    return alike[0] if word not in names and len(alike) == 1 else word
 
 
 def suggestion(

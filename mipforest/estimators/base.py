@@ -36,7 +36,7 @@ from mipforest.estimators.scikit import BaseEstimator
 from mipforest.formatting import percent
 from mipforest.interruption import Interruption, interruptible
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.parameters import ParameterError, WholeNumber, parameters_of
+from mipforest.problem.parameters import SCIKIT_NAMES, ParameterError, WholeNumber, parameters_of
 from mipforest.problem.problem import TIME_LIMIT, Problem
 from mipforest.problem.result import Result
 from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, searching
@@ -355,23 +355,6 @@ class NotTaken:
 
 #: What is left out of pickles: the model and the solver's answer, many times the size of the tree.
 NOT_PICKLED = ("result_", "solution_")
-
-
-#: What parameters of scikit-learn's trees are here; ``None`` where there is nothing of the kind.
-SCIKIT_NAMES = {
-    "max_depth": "depth",
-    "min_samples_leaf": "N_min",
-    "ccp_alpha": "alpha",
-    "min_impurity_decrease": "alpha",
-    "max_features": "B",
-    "n_jobs": "threads",
-    "n_estimators": "n_trees",
-    "max_leaf_nodes": None,
-    "min_samples_split": None,
-    "criterion": None,
-    "splitter": None,
-    "monotonic_cst": None,
-}
 
 
 def no_parameter(estimator: type, name: str) -> str:

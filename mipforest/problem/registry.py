@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from mipforest.errors import MipforestError, suggestion
+from mipforest.errors import MipforestError, known_name, suggestion
 from mipforest.objectives.losses import BranchLoss
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, check_parameters, ensemble_parameter_of
@@ -36,7 +36,7 @@ def formulation_classes() -> dict[str, type[Formulation]]:
 
 @cache
 def get_formulation(name: str) -> type[Formulation]:
-    """Return a formulation's class by name, without loading the others.
+    """Return a formulation's class by name, in upper or lower case, without loading the others.
 
     Raises
     ------
@@ -44,6 +44,7 @@ def get_formulation(name: str) -> type[Formulation]:
         If none has that name; the nearest names are suggested.
     """
     entries = entry_points(group=FORMULATIONS)
+    name = known_name(name, entries.names)
     if name not in entries.names:
         known = sorted(entries.names)
         hint = suggestion(name, known, 2, otherwise=".")
