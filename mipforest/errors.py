@@ -11,6 +11,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
 
@@ -140,6 +142,10 @@ class ParameterError(MipforestError, ValueError):
     """A hyperparameter that is unknown, of the wrong type, or out of range."""
 
 
+class UnknownFormulation(MipforestError, ValueError):
+    """No formulation has that name."""
+
+
 class EnsembleError(MipforestError, ValueError):
     """An ensemble that cannot be used: the message says what it is, why, and what to do."""
 
@@ -250,6 +256,20 @@ def some_of(items: Sequence[object], limit: int = 8) -> str:
     """Write out at most ``limit`` items, and how many more there are."""
     shown = ", ".join(str(item) for item in items[:limit])
     return shown if len(items) <= limit else f"{shown} and {len(items) - limit} more"
+
+
+def unknown_formulation(name: str, known: Iterable[str]) -> UnknownFormulation:
+    """Return the error for a model that is not among the known ones; the nearest names are suggested."""
+    names = sorted(known)
+    hint = suggestion(name, names, 2, otherwise=".")
+    return UnknownFormulation(f"no model named {name!r}{hint} Known: {', '.join(names)}")
+
+
+def no_file(path: Path) -> DataError:
+    """Return the error for a file of data that there is not; a name of its folder is suggested."""
+    neighbours = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    where = "" if path.parent.is_dir() else f": there is no directory {path.parent}"
+    return DataError(f"no file {path}{where}{did_you_mean(path.name, neighbours)}; check the path")
 
 
 def refuse_out_of_range(what: str, settings: object, ranges: Mapping[str, tuple[float, float]]) -> None:

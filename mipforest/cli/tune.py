@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn
 from typer import Exit, Option
 
 from mipforest.cli import options as o
+from mipforest.cli.early import refuse_unknown
 from mipforest.cli.errors import INTERRUPTED, CommandError
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
 from mipforest.cli.output import print_json, print_note, print_table, print_text
@@ -171,6 +172,7 @@ def tune(
 
     Example: mipforest tune --method batch --model oct --depth 6 --data breast_cancer --out run
     """
+    refuse_unknown(model, data)
     with Progress(quiet=run_options.quiet) as progress, interruptible(progress.stopping) as interruption:
         from mipforest.tuning import parse_grid
 

@@ -7,7 +7,8 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from mipforest.errors import MipforestError, known_name, suggestion
+from mipforest.errors import MipforestError, known_name, suggestion, unknown_formulation
+from mipforest.errors import UnknownFormulation as UnknownFormulation
 from mipforest.objectives.losses import BranchLoss
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, check_parameters, ensemble_parameter_of
@@ -19,10 +20,6 @@ FORMULATIONS, LOSSES = "mipforest.formulations", "mipforest.losses"
 
 #: Listed first, as the literature does.
 FIRST_LOSSES = ("misclassification", "hinge", "squared-hinge", "logistic")
-
-
-class UnknownFormulation(MipforestError, ValueError):
-    """No formulation has that name."""
 
 
 @cache
@@ -46,9 +43,7 @@ def get_formulation(name: str) -> type[Formulation]:
     entries = entry_points(group=FORMULATIONS)
     name = known_name(name, entries.names)
     if name not in entries.names:
-        known = sorted(entries.names)
-        hint = suggestion(name, known, 2, otherwise=".")
-        raise UnknownFormulation(f"no model named {name!r}{hint} Known: {', '.join(known)}")
+        raise unknown_formulation(name, entries.names)
     formulation: type[Formulation] = entries[name].load()
     return formulation
 

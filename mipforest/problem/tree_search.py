@@ -444,8 +444,9 @@ def check_settings(solver: Solver | TreeSearch | Auto, settings: SolveSettings) 
                 option="leave out --isolate, or choose a matrix solver: highs, scip, gurobi",
             )
     else:
-        matrix_solver = get_solver(MATRIX_SOLVER) if isinstance(solver, Auto) else solver
-        matrix_solver.check_options(settings.solver_options)
+        if isinstance(solver, Solver) or settings.solver_options:
+            matrix_solver = get_solver(MATRIX_SOLVER) if isinstance(solver, Auto) else solver
+            matrix_solver.check_options(settings.solver_options)
     certificate = settings.certificate
     if settings.dask is not None:
         _check_dask(solver, settings)

@@ -42,7 +42,7 @@ def test_a_solve_with_values_and_names_as_people_write_them(mipforest, tmp_path)
     assert result["model"] == "oct"
     assert result["options"]["gap"] == 0.01  # exact: one division
     assert result["options"]["time_limit"] == 60
-    assert result["data"]["n_test"] == 30
+    assert result["data"]["n"] == 120
 
 
 @pytest.mark.parametrize(
