@@ -52,6 +52,8 @@ class MipforestError(Exception):
     def _with(self, step: str) -> str:
         if not step:
             return self.message
+        if step.startswith("\n"):
+            return f"{self.message}{step}"
         return f"{self.message}{' ' if self.message.endswith(':') else '; '}{step}"
 
     def located(self, where: str, kind: type[MipforestError] | None = None) -> MipforestError:

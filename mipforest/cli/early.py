@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -26,7 +27,8 @@ def refuse_unknown(model: str | None, data: str | None) -> None:
     UnknownFormulation, DataError
         As the registry and the loading of data do.
     """
-    if model is not None:
+    # Where the registry is there already, nothing is gained, and programs may have added models to it.
+    if model is not None and "mipforest.problem.registry" not in sys.modules:
         names = entry_points(group=FORMULATIONS).names
         if known_name(model, names) not in names:
             raise unknown_formulation(model, names)

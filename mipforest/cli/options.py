@@ -566,6 +566,8 @@ class DataOptions:
                 "--rewards takes the place of --target and --treatment; leave these out, or estimate rewards of "
                 "--treatment and --outcome with --scores"
             )
+        if self.target is not None and self.rewards is None and model is not None:
+            _refuse_target_of_rewards(model)
         if self.scores is not None and self.treatment is None:
             raise CommandError("--scores estimates rewards of --treatment and --outcome; give both")
         if self.better is not None and self.scores is None:
@@ -705,6 +707,18 @@ class RunOptions:
     force: Force = False
     as_json: Json = False
     quiet: Quiet = False
+
+
+def _refuse_target_of_rewards(model: str) -> None:
+    """Refuse --target for a model that takes rewards, before the data are read."""
+    from mipforest.problem.registry import get_formulation
+
+    cls = get_formulation(model)
+    if cls.task == "decision":
+        raise CommandError(
+            f"--target: {cls.name} takes rewards of decisions, not a target; name their columns with --rewards, or "
+            "estimate them with --treatment, --outcome and --scores"
+        )
 
 
 def check_depth(depth: int) -> None:

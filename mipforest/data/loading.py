@@ -512,6 +512,27 @@ class FileLines:
             pass
         return found & words
 
+    def short(self) -> str:
+        """Say which lines have fewer values than there are columns; empty where none has."""
+        try:
+            content = _content_of(self.path, self.written.encoding)
+        except (DataError, OSError):
+            return ""
+        expected, count, first = len(self.layout.names), 0, ""
+        lines = _records(content, self.layout)
+        try:
+            for values in lines:
+                if values not in ([], [""]) and len(values) < expected:
+                    count += 1
+                    first = first or f"line {self.layout.skip_lines + lines.line_num} ({len(values)})"
+        except csv.Error:
+            pass
+        if not count:
+            return ""
+        if count == 1:
+            return f"{first} has fewer values than the {expected} columns"
+        return f"{count} rows have fewer values than the {expected} columns, the first in {first}"
+
 
 def _records(content: bytes, layout: _Layout) -> Any:
     """Go through the lines of values of a text file."""
