@@ -11,6 +11,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
 
@@ -50,6 +52,8 @@ class MipforestError(Exception):
     def _with(self, step: str) -> str:
         if not step:
             return self.message
+        if step.startswith("\n"):
+            return f"{self.message}{step}"
         return f"{self.message}{' ' if self.message.endswith(':') else '; '}{step}"
 
     def located(self, where: str, kind: type[MipforestError] | None = None) -> MipforestError:
@@ -106,9 +110,15 @@ class NotAllowed(SolverError):
 
 
 class SolverUnavailable(SolverError):
-    """The solver is unknown or not installed."""
+    """The solver is not installed, or unknown: :class:`UnknownSolver`."""
 
     exit_code = 4
+
+
+class UnknownSolver(SolverUnavailable):
+    """No solver has that name, which is wrong usage."""
+
+    exit_code = 2
 
 
 class LicenseLimit(SolverError):
@@ -132,6 +142,10 @@ class DataError(MipforestError, ValueError):
 
 class ParameterError(MipforestError, ValueError):
     """A hyperparameter that is unknown, of the wrong type, or out of range."""
+
+
+class UnknownFormulation(MipforestError, ValueError):
+    """No formulation has that name."""
 
 
 class EnsembleError(MipforestError, ValueError):
@@ -197,6 +211,13 @@ def close_names(word: str, known: Iterable[str], count: int = 1) -> list[str]:
     return [spelled[name] for name in get_close_matches(word.lower(), spelled, n=count)]
 
 
+def known_name(word: str, known: Iterable[str]) -> str:
+    """Return the known name that a word is but for upper and lower case; the word itself where none or two are."""
+    names = list(known)
+    alike = [name for name in names if name.lower() == word.lower()]
+    return alike[0] if word not in names and len(alike) == 1 else word
+
+
 def suggestion(
     word: str,
     known: Iterable[str],
@@ -237,6 +258,20 @@ def some_of(items: Sequence[object], limit: int = 8) -> str:
     """Write out at most ``limit`` items, and how many more there are."""
     shown = ", ".join(str(item) for item in items[:limit])
     return shown if len(items) <= limit else f"{shown} and {len(items) - limit} more"
+
+
+def unknown_formulation(name: str, known: Iterable[str]) -> UnknownFormulation:
+    """Return the error for a model that is not among the known ones; the nearest names are suggested."""
+    names = sorted(known)
+    hint = suggestion(name, names, 2, otherwise=".")
+    return UnknownFormulation(f"no model named {name!r}{hint} Known: {', '.join(names)}")
+
+
+def no_file(path: Path) -> DataError:
+    """Return the error for a file of data that there is not; a name of its folder is suggested."""
+    neighbours = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    where = "" if path.parent.is_dir() else f": there is no directory {path.parent}"
+    return DataError(f"no file {path}{where}{did_you_mean(path.name, neighbours)}; check the path")
 
 
 def refuse_out_of_range(what: str, settings: object, ranges: Mapping[str, tuple[float, float]]) -> None:

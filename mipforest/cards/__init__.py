@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import MipforestError
 from mipforest.formatting import percent
 from mipforest.meanings import LevelSet, Meaning, meaning_of, to_json
+from mipforest.special import expit
 from mipforest.trees import FeaturesUsed, Predictor
 from mipforest.trees.sides import class_probabilities
 from mipforest.trees.tree import as_samples

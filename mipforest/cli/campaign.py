@@ -13,6 +13,7 @@ from typer import Argument, BadParameter, Exit, Option, Typer
 from mipforest.cli import options as o
 from mipforest.cli.errors import INTERRUPTED, NO_ANSWER, ReportingGroup
 from mipforest.cli.output import print_json, print_note, print_text
+from mipforest.cli.quantities import seconds
 from mipforest.formatting import duration, percent, printable, value_text
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def run_campaign(
     ] = None,
     time_limit: Annotated[
         float | None,
-        Option(min=0, metavar="SECONDS", help="Limit of each solve instead of the suite's; inf for none."),
+        Option(
+            parser=seconds, metavar="TIME", help="Limit of each solve instead of the suite's; inf for none."
+        ),
     ] = None,
     retry_failed: Annotated[
         bool, Option("--retry-failed", help="Run cells again that failed before.")

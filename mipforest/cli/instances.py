@@ -13,6 +13,7 @@ from typer import Argument, Exit, Option, Typer
 from mipforest.cli import options as o
 from mipforest.cli.errors import NO_ANSWER, CommandError, ReportingGroup
 from mipforest.cli.output import print_json, print_table, print_text
+from mipforest.cli.quantities import seconds
 from mipforest.formatting import value_text
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def improve(
     only: Only = None,
     solver: o.SolverName = "auto",
     time_limit: Annotated[
-        float, Option(min=0, metavar="SECONDS", help="Wall time for each instance.")
+        float, Option(parser=seconds, metavar="TIME", help="Wall time for each instance.")
     ] = 60.0,
     threads: Annotated[
         int | None, Option(min=1, metavar="N", help="Threads; by default the solver decides.")
@@ -230,7 +231,9 @@ def race(
             help="Solvers and tree searches, from 'mipforest solvers'; auto: what 'mipforest solve' would take.",
         ),
     ] = "highs",
-    time_limit: Annotated[float, Option(min=0, metavar="SECONDS", help="Wall time for each run.")] = 60.0,
+    time_limit: Annotated[
+        float, Option(parser=seconds, metavar="TIME", help="Wall time for each run.")
+    ] = 60.0,
     threads: Annotated[
         int | None, Option(min=1, metavar="N", help="Threads; by default the solver decides.")
     ] = None,

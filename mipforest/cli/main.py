@@ -1,60 +1,85 @@
-"""The ``mipforest`` command."""
+"""The ``mipforest`` command; the module of a command is imported when it is asked for."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any
 
 from typer import Exit, Option, Typer
 
-from mipforest.cli.campaign import app as campaign
-from mipforest.cli.campaign import name_has_changed
-from mipforest.cli.certify import certify
-from mipforest.cli.doctor import doctor
 from mipforest.cli.errors import USAGE, ReportingGroup
-from mipforest.cli.exchange import check, export, import_solution
-from mipforest.cli.instances import app as instances
-from mipforest.cli.lists import data, models, solvers
-from mipforest.cli.outcome import show
 from mipforest.cli.output import open_standard_streams
-from mipforest.cli.pictures import plot, report, vite
-from mipforest.cli.predict import predict
-from mipforest.cli.solve import solve
-from mipforest.cli.solve_model import solve_model
-from mipforest.cli.tune import tune
 from mipforest.processes import SAFE_PATH
 
-app = Typer(
-    name="mipforest",
-    cls=ReportingGroup,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+#: Module, function and panel of each command.
+COMMANDS = {
+    "solve": ("solve", "solve", "Solve"),
+    "tune": ("tune", "tune", "Solve"),
+    "show": ("outcome", "show", "Use a run"),
+    "plot": ("pictures", "plot", "Use a run"),
+    "report": ("pictures", "report", "Use a run"),
+    "predict": ("predict", "predict", "Use a run"),
+    "solve-model": ("solve_model", "solve_model", "Instances"),
+    "export": ("exchange", "export", "Instances"),
+    "check": ("exchange", "check", "Instances"),
+    "certify": ("certify", "certify", "Instances"),
+    "vite": ("pictures", "vite", "Tree ensembles"),
+    "models": ("lists", "models", "What there is"),
+    "solvers": ("lists", "solvers", "What there is"),
+    "data": ("lists", "data", "What there is"),
+    "doctor": ("doctor", "doctor", "What there is"),
+    "import": ("exchange", "import_solution", "Instances"),
+}
 
-for command, panel in (
-    (solve, "Solve"),
-    (tune, "Solve"),
-    (show, "Use a run"),
-    (plot, "Use a run"),
-    (report, "Use a run"),
-    (predict, "Use a run"),
-    (solve_model, "Instances"),
-    (export, "Instances"),
-    (check, "Instances"),
-    (certify, "Instances"),
-    (vite, "Tree ensembles"),
-    (models, "What there is"),
-    (solvers, "What there is"),
-    (data, "What there is"),
-    (doctor, "What there is"),
-):
-    app.command(rich_help_panel=panel)(command)
-app.command("import", rich_help_panel="Instances")(import_solution)
-app.add_typer(campaign, name="campaign", rich_help_panel="Solve")
-app.add_typer(campaign, name="bench", callback=name_has_changed, hidden=True)
-app.add_typer(instances, name="instances", rich_help_panel="Instances")
+#: Module and panel of each group of commands.
+GROUPS = {"campaign": ("campaign", "Solve"), "instances": ("instances", "Instances")}
+
+#: What a group was once called.
+FORMER_GROUPS = {"bench": "campaign"}
+
+
+def app_of(names: Iterable[str]) -> Typer:
+    """Return the command line with these commands and groups, and no others."""
+    wanted = set(names)
+    made = Typer(
+        name="mipforest",
+        cls=ReportingGroup,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(main)
+    for name, (module, function, panel) in COMMANDS.items():
+        if name in wanted:
+            made.command(name, rich_help_panel=panel)(getattr(_module(module), function))
+    for name, (module, panel) in GROUPS.items():
+        if name in wanted:
+            made.add_typer(_module(module).app, name=name, rich_help_panel=panel)
+    for name, today in FORMER_GROUPS.items():
+        if name in wanted:
+            group = _module(GROUPS[today][0])
+            made.add_typer(group.app, name=name, callback=group.name_has_changed, hidden=True)
+    return made
+
+
+def _module(name: str) -> Any:
+    return import_module(f"mipforest.cli.{name}")
+
+
+@cache
+def whole_app() -> Typer:
+    """Return the command line with all its commands."""
+    return app_of((*COMMANDS, *GROUPS, *FORMER_GROUPS))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        return whole_app()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _print_version(wanted: bool) -> None:
@@ -68,7 +93,6 @@ def _print_version(wanted: bool) -> None:
         raise Exit
 
 
-@app.callback()
 def main(
     version: Annotated[
         bool,
@@ -91,9 +115,17 @@ def run() -> None:
     os.environ[SAFE_PATH] = "1"  # of all Pythons that a command starts
     closed = open_standard_streams()
     try:
-        app(prog_name="mipforest")
+        _app_for(sys.argv[1:])(prog_name="mipforest")
     except SystemExit as end:
         if closed and not end.code:
             print("error: standard output is closed, and what belongs there is lost", file=sys.stderr)
             raise SystemExit(USAGE) from end
         raise
+
+
+def _app_for(arguments: list[str]) -> Typer:
+    """Return the command line with what the first argument asks for: one command, the version, or anything."""
+    asked = arguments[0] if arguments else ""
+    if asked in (*COMMANDS, *GROUPS, *FORMER_GROUPS):
+        return app_of([asked])
+    return app_of(["data"]) if asked == "--version" else whole_app()

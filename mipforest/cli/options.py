@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_args, g
 
 from typer import Argument, Option
 
+from mipforest.cli import quantities
 from mipforest.cli.errors import CommandError
 from mipforest.settings import DEFAULT_GAP, SolveSettings
 
@@ -519,7 +520,12 @@ class DataOptions:
         ),
     ] = None
     test_size: Annotated[
-        float | None, Option(metavar="SHARE", help="Share of samples to keep for testing (stratified).")
+        float | None,
+        Option(
+            parser=quantities.share,
+            metavar="SHARE",
+            help="Share of samples to keep for testing (stratified), as in 20% or 0.2.",
+        ),
     ] = None
     test: Annotated[str | None, Option("--test", metavar="FILE", help="File of test samples.")] = None
 
@@ -560,6 +566,8 @@ class DataOptions:
                 "--rewards takes the place of --target and --treatment; leave these out, or estimate rewards of "
                 "--treatment and --outcome with --scores"
             )
+        if self.target is not None and self.rewards is None and model is not None:
+            _refuse_target_of_rewards(model)
         if self.scores is not None and self.treatment is None:
             raise CommandError("--scores estimates rewards of --treatment and --outcome; give both")
         if self.better is not None and self.scores is None:
@@ -618,14 +626,20 @@ class SolverOptions:
     time_limit: Annotated[
         float,
         Option(
-            min=0,
-            metavar="SECONDS",
-            help="Wall time of loading, preparing and solving together; 0 for the start alone, inf for no limit.",
+            parser=quantities.seconds,
+            metavar="TIME",
+            help="Wall time of loading, preparing and solving together, in seconds or as in 5m; 0 for the start alone, "
+            "inf for no limit.",
         ),
     ] = 60.0
-    gap: Annotated[float, Option(min=0, metavar="SHARE", help="Relative gap that counts as optimal.")] = (
-        DEFAULT_GAP
-    )
+    gap: Annotated[
+        float,
+        Option(
+            parser=quantities.share,
+            metavar="SHARE",
+            help="Relative gap that counts as optimal, as in 1% or 0.01.",
+        ),
+    ] = DEFAULT_GAP
     threads: Annotated[
         int | None, Option(min=1, metavar="N", help="Threads; by default the solver decides.")
     ] = None
@@ -693,6 +707,18 @@ class RunOptions:
     force: Force = False
     as_json: Json = False
     quiet: Quiet = False
+
+
+def _refuse_target_of_rewards(model: str) -> None:
+    """Refuse --target for a model that takes rewards, before the data are read."""
+    from mipforest.problem.registry import get_formulation
+
+    cls = get_formulation(model)
+    if cls.task == "decision":
+        raise CommandError(
+            f"--target: {cls.name} takes rewards of decisions, not a target; name their columns with --rewards, or "
+            "estimate them with --treatment, --outcome and --scores"
+        )
 
 
 def check_depth(depth: int) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from mipforest.cli import options as o
+from mipforest.cli.early import refuse_unknown
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
 from mipforest.cli.progress import Progress, stoppable
 from mipforest.formatting import duration
@@ -220,6 +221,7 @@ def solve(
 
     Example: mipforest solve --model margot --depth 2 --data breast_cancer --param C=1 --out run
     """
+    refuse_unknown(model, data)
     from mipforest.problem.tree_search import check_settings
 
     with Progress(quiet=run_options.quiet) as progress, interruptible(progress.stopping) as interruption:

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn
 from typer import Exit, Option
 
 from mipforest.cli import options as o
+from mipforest.cli.early import refuse_unknown
 from mipforest.cli.errors import INTERRUPTED, CommandError
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
 from mipforest.cli.output import print_json, print_note, print_table, print_text
 from mipforest.cli.progress import Progress, stoppable
+from mipforest.cli.quantities import seconds, share
 from mipforest.cli.solve import Job
 from mipforest.formatting import duration, number, percent
 from mipforest.interruption import Interruption, interruptible
@@ -63,6 +65,15 @@ class TuneOptions:
 
     panel: ClassVar[str] = "Tune"
 
+    depth: Annotated[
+        str | None,
+        Option(
+            metavar="D",
+            help="Levels of branch nodes of a tree, 1 to 10; several, as in 1,2,3, are tried. Score cards have no "
+            "depth.",
+            rich_help_panel=o.MODEL,
+        ),
+    ] = None
     grid: Annotated[
         list[str] | None,
         Option(
@@ -87,6 +98,7 @@ class TuneOptions:
     validation: Annotated[
         float | None,
         Option(
+            parser=share,
             metavar="SHARE",
             help="Of a batch, one validation part with this share of the samples in place of folds.",
         ),
@@ -116,13 +128,23 @@ class TuneOptions:
     ] = Rule.best
     max_fits: Annotated[int, Option(min=1, metavar="N", help="Refuse a grid of more fits.")] = 500
 
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """The depths that were given; a CommandError where they are no whole numbers."""
+        try:
+            return () if self.depth is None else tuple(int(part) for part in self.depth.split(","))
+        except ValueError:
+            raise CommandError(
+                f"--depth is {self.depth!r}; give a whole number, or several with commas, as in 1,2,3"
+            ) from None
+
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions(o.SolverOptions):
     """Who does every fit, and how."""
 
     time_limit: Annotated[
-        float, Option(min=0, metavar="SECONDS", help="Wall time of every fit; inf for no limit.")
+        float, Option(parser=seconds, metavar="TIME", help="Wall time of every fit; inf for no limit.")
     ] = 60.0
     threads: Annotated[int | None, Option(min=1, metavar="N", help="Threads of the solver in every fit.")] = 1
 
@@ -131,7 +153,7 @@ class FitOptions(o.SolverOptions):
 def tune(
     *,
     model: o.ModelName,
-    model_options: o.ModelOptions,
+    model_options: Annotated[o.ModelOptions, o.Without("depth")],
     data: o.DataName,
     data_options: o.DataOptions,
     tune_options: TuneOptions,
@@ -150,15 +172,22 @@ def tune(
 
     Example: mipforest tune --method batch --model oct --depth 6 --data breast_cancer --out run
     """
+    refuse_unknown(model, data)
     with Progress(quiet=run_options.quiet) as progress, interruptible(progress.stopping) as interruption:
         from mipforest.tuning import parse_grid
 
         source = data_options.source(data, model=model, seed=fit_options.seed)
-        job = Job.of(model, model_options, source, fit_options.solver, fit_options.settings())
+        depths = tune_options.depths
+        for depth in depths or (None,):
+            job = Job.of(
+                model, replace(model_options, depth=depth), source, fit_options.solver, fit_options.settings()
+            )
         _refuse_unused(tune_options)
         grid = tune_options.grid
-        if not grid and tune_options.method is Method.grid:
-            raise CommandError("there are no values to try; give --grid NAME=VALUE,VALUE, or --method batch")
+        if not grid and tune_options.method is Method.grid and len(depths) < 2:
+            raise CommandError(
+                "there are no values to try; give --grid NAME=VALUE,VALUE, several depths, or --method batch"
+            )
         tuning = TuningJob(
             job, tune_options, workers, parse_grid(type(job.formulation), grid) if grid else {}
         )
@@ -183,6 +212,11 @@ def _refuse_unused(options: TuneOptions) -> None:
     """Refuse options that the method would not use."""
     unused: dict[str, object] = {"--validation": options.validation}
     if options.method is Method.batch:
+        if len(options.depths) > 1:
+            raise CommandError(
+                "--method batch tries all depths up to --depth; give the greatest one, such as --depth "
+                f"{max(options.depths)}"
+            )
         unused = {
             "--grid-per-level": options.grid_per_level,
             "--score": options.score,
@@ -250,6 +284,8 @@ class TuningJob:
                 "midpoint": options.midpoint.value,
             }
         else:
+            if len(options.depths) > 1:
+                grid = {"depth": list(options.depths), **grid}
             own = {"grid": grid, "grid_per_level": list(options.grid_per_level or ()), "folds": self.folds}
         return self.job.to_dict() | own | {"jobs": self.workers.jobs, "dask": self.workers.dask}
 
@@ -436,7 +472,7 @@ class GridScores(Scores):
         plan = Plan.of(
             job.formulation,
             data,
-            job.depth,
+            options.depths or job.depth,
             grid=tuning.grid,
             per_level=options.grid_per_level or (),
             folds=tuning.folds or 0,
@@ -462,7 +498,8 @@ class GridScores(Scores):
         if not self.tuning.workers.dask and jobs > plan.n_chains:
             idle = f" (of {jobs} jobs: the others wait for the trees of settings before)"
         model = plan.formulations[0]
-        depth = f", depth {plan.depth}" if model.gives.is_tree else ""
+        depths = ", ".join(map(str, dict.fromkeys(plan.depths)))
+        depth = f", depth {depths}" if model.gives.is_tree else ""
         return (
             f"tuning {model.name}{depth}, {plan.data.name}: {plan.grid.size} settings x {len(plan.folds)} folds = "
             f"{plan.n_fits} fits {each}, {self._where(min(jobs, plan.n_chains))}{idle}, and one on all samples"
@@ -489,7 +526,10 @@ class GridScores(Scores):
         from mipforest.runs.folder import LOG
 
         assert self.chosen is not None, "a tuning that was stopped has no setting to solve"
-        chosen = replace(self.tuning.job, formulation=self.records.plan.formulations[self.chosen])
+        plan = self.records.plan
+        chosen = replace(
+            self.tuning.job, formulation=plan.formulations[self.chosen], depth=plan.depths[self.chosen]
+        )
         budget = chosen.settings.budget(progress.phase)
         interruption.solving(budget)
         problem = chosen.build(data.train, budget, progress)

@@ -191,6 +191,8 @@ class Dataset:
             assert read.rewards is not None
             return replace(read, y=read.y[kept], rewards=read.rewards[kept])
         assert y is not None
+        if task == "classification" and treatments is None and targets.are_class_numbers(y, n):
+            return targets.read_class_numbers(np.asarray(y)[kept], name)
         treated = None if treatments is None else tables.target_column(treatments, n, "treatment")[kept]
         return targets.read_target(tables.target_column(y, n, name)[kept], task, treated)
 

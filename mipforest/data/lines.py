@@ -17,6 +17,9 @@ class Lines(Protocol):
     def missing_words(self, column: str) -> Collection[str]:
         """Return the words of a column that count as missing, such as ``None``; an empty value is none."""
 
+    def short(self) -> str:
+        """Say which lines have fewer values than there are columns; empty where none has."""
+
 
 #: Key of the attributes (``attrs``) of a pandas table under which its :class:`Lines` stand.
 LINES = "lines"
@@ -33,3 +36,9 @@ def missing_words(table: Any, column: str) -> list[str]:
     """Return the words of a file's column that count as missing, sorted; none where no file is known."""
     lines: Lines | None = table.attrs.get(LINES)
     return [] if lines is None else sorted(lines.missing_words(column))
+
+
+def short_lines(table: Any) -> str:
+    """Say which lines of a table's file have too few values; empty where none has, or no file is known."""
+    lines: Lines | None = table.attrs.get(LINES)
+    return "" if lines is None else lines.short()

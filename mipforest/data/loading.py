@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 from urllib.error import HTTPError
 
+from mipforest.data.bundled import FEATURES, read_bundled
 from mipforest.data.convention import (
     EXACT,
     Convention,
@@ -38,7 +39,7 @@ from mipforest.data.synthetic import load_synthetic
 from mipforest.data.table import Missing, renamed
 from mipforest.data.target import Task
 from mipforest.data.treatments import POLICY_TABLES, policy_table
-from mipforest.errors import DataError, did_you_mean, some_of
+from mipforest.errors import DataError, did_you_mean, no_file, some_of
 from mipforest.unpacking import BLOCK, SUSPECT_RATIO, UnpackingError, max_unpacked, unpacked_blocks
 
 #: Endings of text files of values, which may be compressed (``.csv.gz``).
@@ -222,9 +223,7 @@ def _check_path(path: Path) -> None:
     if path.is_dir():
         raise DataError(f"{path} is a directory; name one of the {', '.join(SUFFIXES)} files in it")
     if not path.exists():
-        neighbours = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        where = "" if path.parent.is_dir() else f": there is no directory {path.parent}"
-        raise DataError(f"no file {path}{where}{did_you_mean(path.name, neighbours)}; check the path")
+        raise no_file(path)
     if not path.name.endswith(SUFFIXES):
         raise DataError(f"{path} is of no known kind; convert it to one of {', '.join(SUFFIXES)}")
 
@@ -517,6 +516,27 @@ class FileLines:
             pass
         return found & words
 
+    def short(self) -> str:
+        """Say which lines have fewer values than there are columns; empty where none has."""
+        try:
+            content = _content_of(self.path, self.written.encoding)
+        except (DataError, OSError):
+            return ""
+        expected, count, first = len(self.layout.names), 0, ""
+        lines = _records(content, self.layout)
+        try:
+            for values in lines:
+                if values not in ([], [""]) and len(values) < expected:
+                    count += 1
+                    first = first or f"line {self.layout.skip_lines + lines.line_num} ({len(values)})"
+        except csv.Error:
+            pass
+        if not count:
+            return ""
+        if count == 1:
+            return f"{first} has fewer values than the {expected} columns"
+        return f"{count} rows have fewer values than the {expected} columns, the first in {first}"
+
 
 def _records(content: bytes, layout: _Layout) -> Any:
     """Go through the lines of values of a text file."""
@@ -744,14 +764,8 @@ class CatalogueEntry(NamedTuple):
     description: str
 
 
-#: Data sets that come with scikit-learn, with the arguments of its ``load_NAME``; ``diabetes`` in its original units.
-BUNDLED: dict[str, dict[str, Any]] = {
-    "breast_cancer": {},
-    "diabetes": {"scaled": False},
-    "digits": {},
-    "iris": {},
-    "wine": {},
-}
+#: Data sets that come with scikit-learn.
+BUNDLED = tuple(FEATURES)
 
 _CATALOGUE = (
     CatalogueEntry(
@@ -1012,22 +1026,20 @@ def load_bundled(name: str, *, task: Task | None = None, scaling: Scaling = "min
     Parameters
     ----------
     name
-        A key of :data:`BUNDLED`.
+        One of :data:`BUNDLED`; ``diabetes`` is in its original units.
     task
         Overrides what the data set is for.
     scaling
         ``"minmax"``, ``"standard"`` or ``"none"``.
     """
-    from sklearn import datasets  # takes seconds, and other sources of data need none of it
-
-    bunch = getattr(datasets, f"load_{name}")(**BUNDLED[name])
+    table = read_bundled(name)
     usual = next(entry.task for entry in _CATALOGUE if entry.name == name)
     task = task or usual
-    names = [str(label) for label in bunch.target_names] if task == usual == "classification" else None
+    names = list(table.classes) if task == usual == "classification" else None
     return Dataset.from_arrays(
-        bunch.data,
-        bunch.target,
-        features=bunch.feature_names,
+        table.X,
+        table.y,
+        features=table.features,
         classes=names,
         name=name,
         task=task,

@@ -35,7 +35,7 @@ from mipforest.data.convention import (
     signed_parts,
 )
 from mipforest.data.dates import dates_as_numbers, dates_refused, is_date, many_dates
-from mipforest.data.lines import missing_words, row_text
+from mipforest.data.lines import missing_words, row_text, short_lines
 from mipforest.errors import DataError, did_you_mean, some_of
 
 #: A class label as the user wrote it.
@@ -98,7 +98,9 @@ def refuse_missing(frame: Any) -> None:
     if lacking:
         words = {name: missing_words(frame, name) for name, count in counts.items() if count}
         named = sorted({word for found in words.values() for word in found})
-        told = "".join(f"; {name!r} has {some_of(found)}" for name, found in words.items() if found)
+        short = short_lines(frame)
+        few = f"; {short}, a value or a separator may be lost" if short else ""
+        told = few + "".join(f"; {name!r} has {some_of(found)}" for name, found in words.items() if found)
         kept = f", or take words as they are with keep_words={named!r}" if named else ""
         option = (
             f", or take words as they are with --keep-words {shlex.quote(','.join(named))}" if named else ""
@@ -767,10 +769,10 @@ def refuse_together(found: Sequence[DataError]) -> None:
     if len(found) == 1:
         raise found[0]
     if found:
-        listed = [f"({k}) {error}" for k, error in enumerate(found, 1)]
-        options = [f"({k}) {error.on_command_line}" for k, error in enumerate(found, 1)]
+        listed = [f"\n  ({k}) {error}" for k, error in enumerate(found, 1)]
+        options = [f"\n  ({k}) {error.on_command_line}" for k, error in enumerate(found, 1)]
         raise DataError(
-            f"{len(found)} things stand in the way:", hint="; ".join(listed), option="; ".join(options)
+            f"{len(found)} things stand in the way:", hint="".join(listed), option="".join(options)
         )
 
 

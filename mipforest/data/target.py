@@ -165,6 +165,34 @@ def read_target(column: Any, task: Task | None = None, treatment: Any = None) ->
     return target
 
 
+def are_class_numbers(y: ArrayLike, n: int) -> bool:
+    """Return whether labels are an array of n integers, which needs no pandas to be read."""
+    return isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.shape == (n,)
+
+
+def read_class_numbers(labels: IntArray, name: str) -> Target:
+    """Read labels that are integers, as :func:`read_target` does for ``task="classification"``.
+
+    Parameters
+    ----------
+    labels
+        (n,) integers.
+    name
+        Name of the target, for messages.
+
+    Raises
+    ------
+    DataError
+        If there is only one class.
+    """
+    values, y = np.unique(labels, return_inverse=True)
+    _check_two_classes(tuple(values.tolist()), name, len(labels))
+    y = y.astype(np.int64)
+    return Target(
+        "classification", y, tuple(values.tolist()), _many_classes(name, y, len(values), numeric=True)
+    )
+
+
 def read_target_like(task: Task, labels: tuple[Label, ...], column: Any, treatment: Any) -> Target:
     """Read a target column, and one of treatments or ``None``, as those of training samples were read.
 
@@ -284,26 +312,29 @@ def _sorted_labels(column: Any) -> tuple[Label, ...]:
 
 def _classification(column: Any) -> Target:
     class_values = _sorted_labels(column)
+    _check_two_classes(class_values, column.name, len(column))
+    y = match_classes(column, class_values)
+    remarks = _many_classes(column.name, y, len(class_values), numeric=is_numeric(column))
+    return Target("classification", y, class_values, remarks)
+
+
+def _check_two_classes(class_values: tuple[Label, ...], name: object, n: int) -> None:
     if len(class_values) == 1:
         only = text(class_values[0])
         raise DataError(
-            f"target {column.name!r} has one class only, {only!r} in all {len(column)} rows: nothing can "
+            f"target {name!r} has one class only, {only!r} in all {n} rows: nothing can "
             "be told apart; add rows of another class or name another target column"
         )
-    y = match_classes(column, class_values)
-    return Target("classification", y, class_values, _many_classes(column, y, len(class_values)))
 
 
-def _many_classes(column: Any, y: IntArray, count: int) -> tuple[str, ...]:
+def _many_classes(name: object, y: IntArray, count: int, *, numeric: bool) -> tuple[str, ...]:
     """Remark on a target that may be no classes: very many of them, or one sample each."""
     once = int((np.bincount(y, minlength=count) == 1).sum())
     if count <= MANY_CLASSES and not (once == count and count > 2):
         return ()
     each = f", {'all' if once == count else once} of them of one sample" if once else ""
-    numbers_meant = "; task='regression' predicts numbers" if is_numeric(column) else ""
-    return (
-        f"target {column.name!r} has {count} classes in {len(y)} rows{each}: is it a name?{numbers_meant}",
-    )
+    numbers_meant = "; task='regression' predicts numbers" if numeric else ""
+    return (f"target {name!r} has {count} classes in {len(y)} rows{each}: is it a name?{numbers_meant}",)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import expit, ndtr
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import DataError, refuse_out_of_range
+from mipforest.special import expit, normal_cdf
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,9 +34,6 @@ N_FEATURES = 20
 
 #: Standard deviation of the noise of training outcomes, by experiment.
 NOISE = {1: 0.1, 2: 0.2, 3: 0.5}
-
-#: Probability that a normal feature is above 1.
-_ABOVE_ONE = float(ndtr(-1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +94,7 @@ class TreatmentExperiment:
             return self._step(X)
         if self.experiment == 2:
             first, second = _both(X[:, 0] > 1, X[:, 2] > 0), _both(X[:, 4] > 1, X[:, 6] > 0)
-            share = _ABOVE_ONE / 2
+            share = _above_one() / 2
             variance = 2 * 16 * share * (1 - share) + 2
             values = 4 * first + 4 * second + 2 * X[:, 7] * X[:, 8]
             return self._brought(values, 8 * share, variance)
@@ -106,7 +103,8 @@ class TreatmentExperiment:
 
     def _step(self, X: FloatArray) -> FloatArray:
         """Return the function that is -5, and 0 where the first feature is above 1."""
-        mean, variance = 5 * _ABOVE_ONE - 5, 25 * _ABOVE_ONE * (1 - _ABOVE_ONE)
+        above = _above_one()
+        mean, variance = 5 * above - 5, 25 * above * (1 - above)
         return self._brought(np.where(X[:, 0] > 1, 0.0, -5.0), mean, variance)
 
     def _brought(self, values: FloatArray, mean: float, variance: float) -> FloatArray:
@@ -265,3 +263,8 @@ def policy_table(kind: str, place: str) -> pd.DataFrame:
     frame = pd.concat(parts, ignore_index=True).set_axis(list(names), axis=1)
     frame["treatment"] = np.where(frame["treatment"] == 1, "treated", "control")
     return frame.drop(columns=["counterfactual", "mean_0", "mean_1"], errors="ignore")
+
+
+def _above_one() -> float:
+    """Return the probability that a normal feature is above 1."""
+    return float(normal_cdf(-1.0))

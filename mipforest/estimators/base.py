@@ -9,13 +9,12 @@ from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, validation
 from sklearn.utils.validation import check_is_fitted
@@ -33,10 +32,11 @@ from mipforest.data.table import (
 )
 from mipforest.errors import DataError, NotAllowed, NoTreeFound, did_you_mean
 from mipforest.estimators.descriptions import FullDocstring
+from mipforest.estimators.scikit import BaseEstimator
 from mipforest.formatting import percent
 from mipforest.interruption import Interruption, interruptible
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.parameters import ParameterError, WholeNumber, parameters_of
+from mipforest.problem.parameters import SCIKIT_NAMES, ParameterError, WholeNumber, parameters_of
 from mipforest.problem.problem import TIME_LIMIT, Problem
 from mipforest.problem.result import Result
 from mipforest.problem.tree_search import AUTO, Auto, TreeSearch, searching
@@ -357,23 +357,6 @@ class NotTaken:
 NOT_PICKLED = ("result_", "solution_")
 
 
-#: What parameters of scikit-learn's trees are here; ``None`` where there is nothing of the kind.
-SCIKIT_NAMES = {
-    "max_depth": "depth",
-    "min_samples_leaf": "N_min",
-    "ccp_alpha": "alpha",
-    "min_impurity_decrease": "alpha",
-    "max_features": "B",
-    "n_jobs": "threads",
-    "n_estimators": "n_trees",
-    "max_leaf_nodes": None,
-    "min_samples_split": None,
-    "criterion": None,
-    "splitter": None,
-    "monotonic_cst": None,
-}
-
-
 def no_parameter(estimator: type, name: str) -> str:
     """Say that an estimator has no parameter of a name, and which one may be meant."""
     known = [known for known in inspect.signature(estimator.__init__).parameters if known != "self"]  # type: ignore[misc]
@@ -393,13 +376,16 @@ def no_parameter(estimator: type, name: str) -> str:
 class EstimatorType(ABCMeta):
     """The type of estimators: refuses parameters that there are not with those that there are."""
 
-    def __call__(cls, *args: Any, **settings: Any) -> Any:
-        """Make an estimator; a TypeError names what is meant by an unknown parameter."""
-        known = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
-        for name in settings:
-            if name not in known:
-                raise TypeError(no_parameter(cls, name))
-        return super().__call__(*args, **settings)
+    # Type checkers and editors take the parameters from the fields of the class.
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *args: Any, **settings: Any) -> Any:
+            """Make an estimator; a TypeError names what is meant by an unknown parameter."""
+            known = inspect.signature(cls.__init__).parameters
+            for name in settings:
+                if name not in known:
+                    raise TypeError(no_parameter(cls, name))
+            return super().__call__(*args, **settings)
 
     @property
     def __signature__(cls) -> inspect.Signature:
@@ -413,7 +399,7 @@ EstimatorType.__doc__ = FullDocstring(EstimatorType.__doc__)  # type: ignore[ass
 
 
 @dataclass(eq=False, repr=False)
-class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # type: ignore[misc] # scikit-learn has no types
+class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):
     """An optimal tree behind scikit-learn's interface.
 
     Parameters
@@ -528,7 +514,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
     #: Attribute that a fit makes, whatever it finds.
     _fitted_name: ClassVar[str] = "tree_"
 
-    def set_params(self, **params: Any) -> TreeEstimator:
+    def set_params(self, **params: Any) -> Self:
         """Set parameters of the estimator.
 
         Raises
@@ -595,7 +581,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):  # ty
 
     # ------------------------------------------------------------------ fit
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeEstimator:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find an optimal tree.
 
         Parameters

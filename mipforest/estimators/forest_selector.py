@@ -9,11 +9,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, cast, get_args
+from typing import Any, Self, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -45,6 +45,7 @@ from mipforest.estimators.gates import (
     without_own_samples,
 )
 from mipforest.estimators.generic import logarithms, read_classes, read_values
+from mipforest.estimators.scikit import BaseEstimator, ClassifierMixin, RegressorMixin
 from mipforest.formatting import percent
 from mipforest.heuristics.cart import class_shares, from_scikit_learn
 from mipforest.problem.parameters import Number, ParameterError, WholeNumber
@@ -89,7 +90,7 @@ class SelectionReport:
 
 
 @dataclass(eq=False, repr=False)
-class ForestSelector(BaseEstimator, metaclass=EstimatorType):  # type: ignore[misc] # scikit-learn has no types
+class ForestSelector(BaseEstimator, metaclass=EstimatorType):
     """What both forest selectors share.
 
     Parameters
@@ -184,7 +185,7 @@ class ForestSelector(BaseEstimator, metaclass=EstimatorType):  # type: ignore[mi
 
     # ------------------------------------------------------------------ fit
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ForestSelector:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Grow the forest, and learn which of its trees to choose.
 
         Parameters
@@ -382,7 +383,7 @@ def _complete_tree(grown: Any, data: Dataset) -> Tree:
 
 
 @dataclass(eq=False, repr=False)
-class ForestSelectorClassifier(ClassifierMixin, ForestSelector):  # type: ignore[misc] # scikit-learn has no types
+class ForestSelectorClassifier(ClassifierMixin, ForestSelector):
     """Classifier that chooses one tree of a random forest for every sample (CCT); any number of classes.
 
     A tree's reward on a sample is 1 where it predicts the sample's class, else -1.
@@ -456,7 +457,7 @@ class ForestSelectorClassifier(ClassifierMixin, ForestSelector):  # type: ignore
 
 
 @dataclass(eq=False, repr=False)
-class ForestSelectorRegressor(RegressorMixin, ForestSelector):  # type: ignore[misc] # scikit-learn has no types
+class ForestSelectorRegressor(RegressorMixin, ForestSelector):
     """Regressor that chooses one tree of a random forest for every sample (CRT).
 
     Parameters

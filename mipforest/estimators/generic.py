@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from joblib import effective_n_jobs
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -21,6 +20,7 @@ from mipforest.data.encoding import Scaling
 from mipforest.data.table import refuse_rounding, text
 from mipforest.errors import did_you_mean, some_of
 from mipforest.estimators.base import NotTaken, PrintedProgress, TreeEstimator
+from mipforest.estimators.scikit import ClassifierMixin, RegressorMixin
 from mipforest.interruption import Interruption
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, parameters_of
@@ -35,7 +35,7 @@ from mipforest.tuning.run import tune_batch
 
 
 @dataclass(eq=False, repr=False)
-class TreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc] # scikit-learn has no types
+class TreeClassifier(ClassifierMixin, TreeEstimator):
     """A classifier that is an optimal tree; see :class:`~mipforest.estimators.base.TreeEstimator`.
 
     Parameters
@@ -186,7 +186,7 @@ def read_classes(
 
 
 @dataclass(eq=False, repr=False)
-class TreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc] # scikit-learn has no types
+class TreeRegressor(RegressorMixin, TreeEstimator):
     """A regressor that is an optimal tree; see :class:`~mipforest.estimators.base.TreeEstimator`."""
 
     def _read(
@@ -251,7 +251,7 @@ class FormulationEstimator(TreeEstimator):
             params |= {f"{_PREFIX}{name}": value for name, value in self._values_in_use().items()}
         return params
 
-    def set_params(self, **params: Any) -> FormulationEstimator:
+    def set_params(self, **params: Any) -> Self:
         """Set parameters of the estimator; ``parameters__NAME`` sets one hyperparameter and keeps the others.
 
         Raises

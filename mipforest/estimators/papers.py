@@ -9,11 +9,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +26,7 @@ from mipforest.data.target import read_rewards
 from mipforest.errors import some_of
 from mipforest.estimators.base import NotTaken, TreeEstimator
 from mipforest.estimators.generic import TreeClassifier, TreeRegressor
+from mipforest.estimators.scikit import BaseEstimator
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, PerNode, parameters_of
 from mipforest.problem.registry import get_formulation
@@ -731,7 +732,7 @@ class OptimalPrescriptiveTree(PaperEstimator):
 
     def fit(  # type: ignore[override]
         self, X: Any, treatment: Any, y: Any, sample_weight: Any = None
-    ) -> OptimalPrescriptiveTree:
+    ) -> Self:
         """Find an optimal prescriptive tree.
 
         Parameters
@@ -846,7 +847,7 @@ class PolicyTreeClassifier(PaperEstimator):
             raise ParameterError(f"parameter splits is {self.splits!r}; choose from: {', '.join(_POLICY)}")
         return _POLICY[self.splits]
 
-    def fit(self, X: Any, rewards: Any, sample_weight: Any = None) -> PolicyTreeClassifier:
+    def fit(self, X: Any, rewards: Any, sample_weight: Any = None) -> Self:
         """Find the best policy tree.
 
         Parameters
@@ -932,7 +933,7 @@ class PolicyTreeClassifier(PaperEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class RegressAndCompare(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+class RegressAndCompare(BaseEstimator):
     """Regress and compare: one regression of the outcome for each treatment; prescribe the best prediction.
 
     Parameters
@@ -953,7 +954,7 @@ class RegressAndCompare(BaseEstimator):  # type: ignore[misc] # scikit-learn has
     regressor: Any
     better: str = "lower"
 
-    def fit(self, X: Any, treatment: Any, y: Any, sample_weight: Any = None) -> RegressAndCompare:
+    def fit(self, X: Any, treatment: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit one regressor to the samples of each treatment.
 
         Parameters

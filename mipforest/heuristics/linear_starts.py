@@ -47,7 +47,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
@@ -65,6 +64,7 @@ from mipforest.heuristics.node_problems import (
 from mipforest.model import Model, sum_squares
 from mipforest.objectives.losses import Norm
 from mipforest.solving import solve
+from mipforest.special import expit
 from mipforest.trees import Topology, Tree
 
 #: Penalties of the support vector machines that propose routings, where the next level is the last.

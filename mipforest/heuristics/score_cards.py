@@ -27,11 +27,11 @@ from math import floor, log10
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit, xlogy
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.cards import PointRule, ScoreCard
 from mipforest.data import Dataset
+from mipforest.special import expit, xlogy
 from mipforest.time_budget import TimeBudget
 from mipforest.trees.sides import midpoints
 

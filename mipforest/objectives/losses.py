@@ -40,11 +40,11 @@ from functools import cache
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit
 
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.errors import ParameterError
 from mipforest.model import LinearExpr, Model, QuadraticExpr, VarArray, sum_squares
+from mipforest.special import expit
 
 #: A big-M: one number, or one per sample and node.
 BigM = float | FloatArray

@@ -33,6 +33,22 @@ _LARGEST_INTEGER = 2**63 - 1
 #: What a number that is computed from the data is called until a model is built.
 RELATIVE = "relative"
 
+#: What parameters of scikit-learn's trees are here; ``None`` where there is nothing of the kind.
+SCIKIT_NAMES = {
+    "max_depth": "depth",
+    "min_samples_leaf": "N_min",
+    "ccp_alpha": "alpha",
+    "min_impurity_decrease": "alpha",
+    "max_features": "B",
+    "n_jobs": "threads",
+    "n_estimators": "n_trees",
+    "max_leaf_nodes": None,
+    "min_samples_split": None,
+    "criterion": None,
+    "splitter": None,
+    "monotonic_cst": None,
+}
+
 _YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
 
 
@@ -643,6 +659,8 @@ def parse_parameters(cls: type, assignments: Sequence[str]) -> dict[str, Any]:
             )
         if name not in known:
             _check_not_refused(cls, name)
+            if meant := meant_by_scikit_name(cls, name):
+                raise ParameterError(f"no parameter {name!r}: {meant}. Known: {', '.join(known)}")
             # Letters of the papers are easily given in the other case.
             hint = suggestion(name, known, otherwise=".")
             raise ParameterError(f"no parameter {name!r}{hint} Known: {', '.join(known)}")
@@ -650,6 +668,17 @@ def parse_parameters(cls: type, assignments: Sequence[str]) -> dict[str, Any]:
             raise ParameterError(f"parameter {name!r} is given twice")
         values[name] = known[name].parse(text.strip())
     return values
+
+
+def meant_by_scikit_name(cls: type, name: str) -> str:
+    """Say what a parameter of scikit-learn's trees is on the command line; empty where there is none of the kind."""
+    ours, known = SCIKIT_NAMES.get(name), plain_parameters_of(cls)
+    if ours in ("depth", "threads"):
+        return f"what scikit-learn calls {name} is --{ours} here"
+    # Where leaves have no least size, alpha is the cost of a feature, not of a split.
+    if ours in known and not (ours == "alpha" and "N_min" not in known):
+        return f"what scikit-learn's trees call {name} is {ours} here"
+    return ""
 
 
 def _check_not_refused(cls: type, name: str) -> None:

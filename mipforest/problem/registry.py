@@ -7,7 +7,8 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from mipforest.errors import MipforestError, suggestion
+from mipforest.errors import MipforestError, known_name, suggestion, unknown_formulation
+from mipforest.errors import UnknownFormulation as UnknownFormulation
 from mipforest.objectives.losses import BranchLoss
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, check_parameters, ensemble_parameter_of
@@ -21,10 +22,6 @@ FORMULATIONS, LOSSES = "mipforest.formulations", "mipforest.losses"
 FIRST_LOSSES = ("misclassification", "hinge", "squared-hinge", "logistic")
 
 
-class UnknownFormulation(MipforestError, ValueError):
-    """No formulation has that name."""
-
-
 @cache
 def formulation_classes() -> dict[str, type[Formulation]]:
     """Return all registered formulations by name, built in or from another package."""
@@ -36,7 +33,7 @@ def formulation_classes() -> dict[str, type[Formulation]]:
 
 @cache
 def get_formulation(name: str) -> type[Formulation]:
-    """Return a formulation's class by name, without loading the others.
+    """Return a formulation's class by name, in upper or lower case, without loading the others.
 
     Raises
     ------
@@ -44,10 +41,9 @@ def get_formulation(name: str) -> type[Formulation]:
         If none has that name; the nearest names are suggested.
     """
     entries = entry_points(group=FORMULATIONS)
+    name = known_name(name, entries.names)
     if name not in entries.names:
-        known = sorted(entries.names)
-        hint = suggestion(name, known, 2, otherwise=".")
-        raise UnknownFormulation(f"no model named {name!r}{hint} Known: {', '.join(known)}")
+        raise unknown_formulation(name, entries.names)
     formulation: type[Formulation] = entries[name].load()
     return formulation
 

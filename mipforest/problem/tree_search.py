@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any, ClassVar
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported
+from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported, known_name
 from mipforest.model import Model
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData, StartError
@@ -444,8 +444,9 @@ def check_settings(solver: Solver | TreeSearch | Auto, settings: SolveSettings) 
                 option="leave out --isolate, or choose a matrix solver: highs, scip, gurobi",
             )
     else:
-        matrix_solver = get_solver(MATRIX_SOLVER) if isinstance(solver, Auto) else solver
-        matrix_solver.check_options(settings.solver_options)
+        if isinstance(solver, Solver) or settings.solver_options:
+            matrix_solver = get_solver(MATRIX_SOLVER) if isinstance(solver, Auto) else solver
+            matrix_solver.check_options(settings.solver_options)
     certificate = settings.certificate
     if settings.dask is not None:
         _check_dask(solver, settings)
@@ -567,7 +568,8 @@ def search_names() -> list[str]:
 
 def is_search(name: str) -> bool:
     """Return whether a name is that of a registered tree search, or was once."""
-    return name.partition(":")[0] in search_names() or bool(_renamed(name))
+    searches = search_names()
+    return known_name(name.partition(":")[0], searches) in searches or bool(_renamed(name))
 
 
 def start_search(name: str, problem: ProblemData) -> TreeSearch | None:
@@ -658,17 +660,20 @@ def searching(solver: str | Solver | TreeSearch | Auto, settings: SolveSettings)
 
 
 def solver_or_search(name: str) -> Solver | TreeSearch | Auto:
-    """Return a matrix solver or a tree search by name; of ``auto`` the choice, made when a problem is there.
+    """Return a matrix solver or a tree search by name, in upper or lower case.
+
+    Of ``auto`` it is the choice, made when a problem is there.
 
     Raises
     ------
     SolverUnavailable
         If neither has that name, or what it needs is not installed.
     """
-    if name == AUTO:
+    if name.lower() == AUTO:
         return Auto()
     searches = search_names()
     registered, _, inner = name.partition(":")
+    registered = known_name(registered, searches)
     if registered not in searches:
         if registered not in entry_points(group=SOLVERS).names and (today := _renamed(name)):
             search = solver_or_search(today)

@@ -13,7 +13,6 @@ from functools import partial
 from xml.etree.ElementTree import Element
 
 import numpy as np
-from scipy.special import expit
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Encoding
@@ -32,6 +31,7 @@ from mipforest.report.markup import (
     visible,
 )
 from mipforest.runs import SavedCard
+from mipforest.special import expit
 from mipforest.trees import RandomizedTree, Tree
 from mipforest.trees.plot import (
     BAR_GAP,

@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.special import expit
 
 
 @dataclass(frozen=True, eq=False)

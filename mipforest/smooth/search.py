@@ -15,7 +15,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.optimize import minimize
 
 from mipforest.arrays import FloatArray
 from mipforest.problem.problem_data import ProblemData
@@ -102,6 +101,8 @@ def minimised(
 
     It is asked before every evaluation but the first: one may take a second, and a step many.
     """
+    from scipy.optimize import minimize  # late: slow to import, and searches are listed for every solve
+
     best = (np.inf, flat)
     tried = 0
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.errors import SolverUnavailable, Unsupported, suggestion
+from mipforest.errors import SolverUnavailable, UnknownSolver, Unsupported, known_name, suggestion
 from mipforest.model.check import violations
 from mipforest.model.matrix import MatrixForm
 from mipforest.model.model import Model
@@ -485,21 +485,26 @@ def get_solver(name: str, *, others: Iterable[str] = ()) -> Solver:
     Parameters
     ----------
     name
-        Registered name; what stands behind a colon (``pyomo:glpk``) is for the plug-in to read.
+        Registered name, in upper or lower case; what stands behind a colon (``pyomo:glpk``) is for the plug-in to read.
     others
         Names that the caller also takes, for the message.
 
     Raises
     ------
+    UnknownSolver
+        If no solver has that name; the nearest names are suggested.
     SolverUnavailable
-        If no solver has that name (the nearest names are suggested) or its package is not installed.
+        If its package is not installed.
     """
     classes = solver_classes()
     registered, _, inner = name.partition(":")
+    registered = known_name(registered, classes)
     if registered not in classes:
         known = [*classes, *others]
         hint = suggestion(registered, known, 2, otherwise=".", written=str)
-        raise SolverUnavailable(f"no solver named {name!r}{hint} Known: {', '.join(known)}")
+        raise UnknownSolver(
+            f"no solver named {name!r}{hint} Known: {', '.join(known)}; any solver that Pyomo reaches is pyomo:NAME"
+        )
     plugin = classes[registered]
     if not plugin.available():
         raise SolverUnavailable(

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import LinAlgError, cholesky
 
 from mipforest.arrays import FloatArray, SparseMatrix
 from mipforest.errors import NotAllowed
@@ -73,7 +72,9 @@ def require_convex(form: MatrixForm, solver: str) -> None:
 
 def _components(Q: SparseMatrix) -> list[SparseMatrix]:
     """Return the diagonal blocks of Q, one per connected component with more than one column."""
-    count, component = sparse.csgraph.connected_components(Q, directed=False)
+    from scipy.sparse import csgraph  # late, as below
+
+    count, component = csgraph.connected_components(Q, directed=False)
     order = np.argsort(component, kind="stable")
     groups = np.split(order, np.searchsorted(component[order], np.arange(1, count)))
     return [Q[group][:, group] for group in groups if len(group) > 1]
@@ -81,9 +82,11 @@ def _components(Q: SparseMatrix) -> list[SparseMatrix]:
 
 def _positive_definite(block: SparseMatrix, shift: float) -> bool:
     """Return whether ``block + shift I`` has a Cholesky factor."""
+    from scipy.linalg import cholesky  # late: slow to import, and most models are linear
+
     try:
         cholesky(block.toarray() + shift * np.eye(block.shape[0]), check_finite=False, overwrite_a=True)
-    except LinAlgError:
+    except np.linalg.LinAlgError:
         return False
     return True
 

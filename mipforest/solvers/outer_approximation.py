@@ -29,7 +29,6 @@ from time import monotonic
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from mipforest.arrays import FloatArray, IntArray, SparseMatrix
 from mipforest.errors import LicenseLimit, NotAllowed
@@ -77,6 +76,10 @@ class Components:
     @staticmethod
     def of(Q: SparseMatrix) -> Components:
         """Find the components of a symmetric matrix."""
+        from scipy.sparse.csgraph import (
+            connected_components,  # late: slow to import, and most models are linear
+        )
+
         columns = np.flatnonzero(np.diff(Q.indptr)).astype(np.int64)
         inner = Q[columns][:, columns].tocsr()
         count, component = connected_components(inner, directed=False)

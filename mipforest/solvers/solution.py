@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mipforest.arrays import FloatArray
 from mipforest.formatting import duration, percent, value_text
 from mipforest.settings import DEFAULT_GAP
+
+if TYPE_CHECKING:
+    from mipforest.arrays import FloatArray
 
 #: Differences up to this are what sums of doubles near 1 leave of an exact zero: a share of errors 1 - (1/3 + 2/3).
 ROUNDED_ZERO = 1e-14

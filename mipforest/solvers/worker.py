@@ -12,11 +12,13 @@ from threading import Event as Flag
 from threading import Lock, Thread, stack_size
 from threading import enumerate as all_threads
 from time import perf_counter
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from mipforest.arrays import FloatArray
 from mipforest.errors import SolverError
 from mipforest.solvers.solution import Event, Progress
+
+if TYPE_CHECKING:
+    from mipforest.arrays import FloatArray
 
 Result = TypeVar("Result")
 

@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.special import expit
 from mipforest.trees.tree import Tree
 
 #: How far the class probabilities of a leaf may miss the sum 1: what solvers and files leave of it.

@@ -7,9 +7,9 @@ left.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.special import expit
 
 
 def midpoint(low: float, high: float) -> float:

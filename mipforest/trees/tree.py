@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import close_names, suggestion
 from mipforest.meanings import Meaning, meaning_of
+from mipforest.special import expit
 from mipforest.trees.sides import class_probabilities
 from mipforest.trees.topology import Topology
 

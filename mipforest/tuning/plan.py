@@ -13,12 +13,13 @@ import numpy as np
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.data.target import Task
-from mipforest.errors import NoTreeFound, TuningError, did_you_mean
+from mipforest.errors import NoTreeFound, TuningError, did_you_mean, some_of
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import (
     NumberPerNode,
     Parameter,
     ParameterError,
+    meant_by_scikit_name,
     per_node,
     plain_parameters_of,
 )
@@ -37,6 +38,9 @@ Rule = Literal["best", "sparse"]
 
 #: Loss of score that the sparse rule accepts, as a share of the best mean score (MARGOT paper, section 6.2).
 ACCEPTED_LOSS = 0.025
+
+#: Name of the axis of depths, which are no hyperparameter of a formulation.
+DEPTH = "depth"
 
 #: Digits behind the point that count in a mean score: the same scores added in another order differ further behind.
 SCORE_DIGITS = 12
@@ -218,7 +222,7 @@ class Grid:
         values: Mapping[str, Sequence[Any]],
         per_level: Collection[str] = (),
         *,
-        depth: int,
+        depth: int | Sequence[int],
     ) -> Grid:
         """Check values against what the formulation takes.
 
@@ -232,7 +236,7 @@ class Grid:
         per_level
             Parameters whose values are combined anew at every level: with depth 2 and 3 values, 9 settings.
         depth
-            Depth of the tree.
+            Depth of the tree; several make the first axis.
 
         Raises
         ------
@@ -242,7 +246,8 @@ class Grid:
             If a value is not allowed.
         """
         known = plain_parameters_of(formulation)
-        if not values:
+        depths = (depth,) if isinstance(depth, int) else tuple(depth)
+        if not values and len(depths) < 2:
             raise TuningError(f"the grid is empty; give values for at least one of: {', '.join(known)}")
         for name in (*values, *per_level):
             if name not in known:
@@ -253,11 +258,21 @@ class Grid:
             if name not in values:
                 raise TuningError(f"{name} is to differ between levels, but the grid has no values for it")
         axes: list[GridAxis] = []
+        if len(depths) > 1:
+            if len(set(depths)) < len(depths):
+                raise TuningError(f"the depths {some_of(depths)} have one twice; give every depth once")
+            if per_level:
+                raise TuningError(
+                    f"{some_of(list(per_level))} cannot differ between levels where several depths are tried; give "
+                    "one depth"
+                )
+            axes.append(GridAxis(DEPTH, None, depths))
         for name, given in values.items():
-            checked = _checked(known[name], given, depth)
+            for each in depths:
+                checked = _checked(known[name], given, each)
             if name in per_level:
                 _require_one_number_each(known[name], checked)
-                axes += [GridAxis(name, level, checked) for level in range(depth)]
+                axes += [GridAxis(name, level, checked) for level in range(depths[0])]
             else:
                 axes.append(GridAxis(name, None, checked))
         return cls(tuple(axes))
@@ -269,8 +284,8 @@ class Grid:
 
     @property
     def chain(self) -> int:
-        """Number of settings along the last axis."""
-        return len(self.axes[-1].values)
+        """Number of settings along the last axis that can start from one another: trees of one depth."""
+        return 1 if self.axes[-1].parameter == DEPTH else len(self.axes[-1].values)
 
     def after(self, number: int) -> int | None:
         """Return the number of the next setting along the last axis; ``None`` at its end."""
@@ -285,10 +300,12 @@ class Grid:
         return next(islice(self.rows(), number, None))
 
     def settings(self) -> Iterator[dict[str, Any]]:
-        """Return the hyperparameters by name, setting by setting; tuples for what differs between levels."""
+        """Return the hyperparameters by name, setting by setting, without depths; tuples for what differs by level."""
         for row in self.rows():
             setting: dict[str, Any] = {}
             for axis, value in zip(self.axes, row, strict=True):
+                if axis.parameter == DEPTH:
+                    continue
                 if axis.level is None:
                     setting[axis.parameter] = value
                 else:
@@ -313,7 +330,12 @@ def parse_grid(formulation: type, assignments: Sequence[str]) -> dict[str, list[
         if not equals:
             raise TuningError(f"{assignment!r} is no part of a grid; write NAME=VALUE,VALUE as in C=0.1,1,10")
         if name not in known:
-            raise TuningError(f"no parameter {name!r}{did_you_mean(name, known)}; known: {', '.join(known)}")
+            hint = (
+                f": {meant}"
+                if (meant := meant_by_scikit_name(formulation, name))
+                else did_you_mean(name, known)
+            )
+            raise TuningError(f"no parameter {name!r}{hint}; known: {', '.join(known)}")
         if name in values:
             raise TuningError(f"the grid has {name} twice; give all its values at once")
         levels = isinstance(known[name].kind, NumberPerNode)
@@ -365,10 +387,10 @@ class Plan:
 
     Attributes
     ----------
-    data, depth
-        All training samples, and the depth of the trees.
-    grid, formulations
-        The settings, and a formulation for each.
+    data
+        All training samples.
+    grid, formulations, depths
+        The settings, and a formulation and the depth of its trees for each.
     folds
         Training and validation samples.
     score, rule
@@ -378,9 +400,9 @@ class Plan:
     """
 
     data: Dataset
-    depth: int
     grid: Grid
     formulations: tuple[Formulation, ...]
+    depths: tuple[int, ...]
     folds: tuple[Fold, ...]
     score: Score
     rule: Rule
@@ -392,7 +414,7 @@ class Plan:
         cls,
         formulation: str | type[Formulation] | Formulation,
         data: Dataset,
-        depth: int,
+        depth: int | Sequence[int],
         *,
         grid: Mapping[str, Sequence[Any]],
         per_level: Collection[str] = (),
@@ -414,20 +436,22 @@ class Plan:
         if isinstance(solver, str):
             solver_or_search(solver)
         base = formulation_of(formulation)
-        topology = topology_of(depth)
+        topologies = {each: topology_of(each) for each in ((depth,) if isinstance(depth, int) else depth)}
         combinations = Grid.of(type(base), grid, per_level, depth=depth)
         check_rule(rule)
         check_folds(folds)
         _check_number(combinations.size, folds, max_fits, settings.time_limit)
         formulations = tuple(replace(base, **setting) for setting in combinations.settings())
-        for each in formulations:
-            each.check_data(data, topology)
+        several = combinations.axes[0].parameter == DEPTH
+        depths = tuple(row[0] if several else next(iter(topologies)) for row in combinations.rows())
+        for each, levels in zip(formulations, depths, strict=True):
+            each.check_data(data, topologies[levels])
             each.check_weights(data)
         return cls(
             data=data,
-            depth=depth,
             grid=combinations,
             formulations=formulations,
+            depths=depths,
             folds=make_folds(data, folds, settings.seed),
             score=_score_of(base, score, data),
             rule=rule,
@@ -457,7 +481,13 @@ class Plan:
 
     def _work(self, setting: int, fold: int) -> Work:
         return Work(
-            setting, fold, self.formulations[setting], self.depth, self.score.name, self.solver, self.settings
+            setting,
+            fold,
+            self.formulations[setting],
+            self.depths[setting],
+            self.score.name,
+            self.solver,
+            self.settings,
         )
 
 

@@ -97,7 +97,7 @@ class Tuning:
 def tune(
     formulation: str | type[Formulation] | Formulation,
     data: Dataset,
-    depth: int,
+    depth: int | Sequence[int],
     *,
     grid: Mapping[str, Sequence[Any]],
     per_level: Collection[str] = (),
@@ -126,9 +126,9 @@ def tune(
     data
         Training samples. The scaling is fitted anew on the training samples of every fold.
     depth
-        Number of levels of branch nodes.
+        Number of levels of branch nodes; several are tried, each with every setting of the grid.
     grid
-        Values of hyperparameters, by name.
+        Values of hyperparameters, by name; with several depths, it may be empty.
     per_level
         Names of hyperparameters that take every combination of values over the levels: 3 values at depth 2
         give 9 settings.
@@ -217,7 +217,11 @@ def _refitted(plan: Plan, chosen: int) -> Result:
     """Fit the chosen setting on all samples."""
     settings = replace(plan.settings, start="default")
     problem = plan.formulations[chosen].build(
-        plan.data, plan.depth, budget=settings.budget(), solver=searching(plan.solver, settings), whole=False
+        plan.data,
+        plan.depths[chosen],
+        budget=settings.budget(),
+        solver=searching(plan.solver, settings),
+        whole=False,
     )
     return problem.solve(plan.solver, settings=settings)
 

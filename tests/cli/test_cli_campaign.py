@@ -103,7 +103,7 @@ def test_a_failed_cell_is_told_and_gives_exit_code_3(mipforest, suite, tmp_path)
         ("depth = 1\n", "", (), 2, "lacks the key 'depth'"),
         ("threads = 1", "threds = 1", (), 2, "did you mean 'threads'"),
         ("threads = 1", "threads = ", (), 2, "no TOML"),
-        ("threads = 1", 'solvers = "cplex"', (), 4, "no solver named 'cplex'"),
+        ("threads = 1", 'solvers = "cplex"', (), 2, "no solver named 'cplex'"),
         ("synthetic:tree,depth=1,n=24,p=2", "points.csv", (), 2, "--data DIR"),
         ("synthetic:tree,depth=1,n=24,p=2", "points.csv", ("--data", "absent"), 2, "no data folder"),
         ("threads = 1", "", ("--only", "octt"), 2, "did you mean 'oct'"),

@@ -27,7 +27,7 @@ BAD = [
     ((*NO_DATA, "--data", "iris"), 2, ["3 classes", "--positive CLASS"]),
     ((*NO_DATA, "--data", "iris", "--positive", "setoza"), 2, ["'setoza'", "'setosa'"]),
     ((*SMALL, "--target", "x"), 2, ["fixed target"]),
-    ((*SMALL, "--solver", "higs"), 4, ["'higs'", "highs"]),
+    ((*SMALL, "--solver", "higs"), 2, ["'higs'", "highs"]),
     ((*SMALL, "--start", "svm-pth"), 2, ["'svm-pth'", "'svm-path'"]),
     ((*SMALL, "--start", "absent.json"), 2, ["absent.json"]),
     ((*SMALL, "--variant", "valdi"), 2, ["'valdi'", "'valid'"]),

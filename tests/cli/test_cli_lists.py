@@ -60,7 +60,8 @@ def test_solvers_are_listed_without_loading_them(mipforest):
 def test_a_solver_that_is_not_installed_says_how_to_get_it(mipforest, monkeypatch):
     monkeypatch.setattr("mipforest.solvers.highs.Highs.available", classmethod(lambda cls: False))
     assert "highs: not installed; run: pip install" in mipforest("solvers").out
-    assert mipforest("solve", "--model", "margot", "--depth", 1, "--data", "iris").code == 4
+    asked = ("solve", "--model", "margot", "--depth", 1, "--data", "iris")
+    assert mipforest(*asked, "--solver", "highs").code == 4
 
 
 def test_data_lists_the_catalogue(mipforest):

@@ -194,7 +194,7 @@ def test_options_of_the_other_method_are_refused(mipforest, batch, options):
     assert "--validation is not for --method grid" in mipforest(*options, "--validation", 0.3).err
     refused = mipforest(*options)
     assert refused.code == 2
-    assert "give --grid NAME=VALUE,VALUE, or --method batch" in refused.err
+    assert "give --grid NAME=VALUE,VALUE, several depths, or --method batch" in refused.err
 
 
 def test_a_batch_that_is_stopped_keeps_its_curves(mipforest, batch, tmp_path, monkeypatch):

@@ -126,7 +126,7 @@ def test_all_refusals_of_a_file_at_once(write):
     with pytest.raises(DataError) as refused:
         load(write("a,b,c,d,target\n" + "\n".join(rows)))
     told = str(refused.value)
-    assert "3 things stand in the way" in told
+    assert "3 things stand in the way:\n  (1)" in told
     assert "(1) missing values in 1 column(s) of 200 rows: 'd' (1)" in told
     assert "(2) column 'b' holds numbers and text: line 9 holds 'oops'" in told
     assert "(3) 'c' (200 levels)" in told
@@ -214,3 +214,21 @@ def test_a_source_keeps_its_dates(write, tmp_path):
     again = DataSource.from_dict(source.to_dict()).load()
     assert again.train.features.labels == ("when (days)",)
     np.testing.assert_array_equal(again.test.X_raw, [[20089]])  # exact: whole numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "a,b,target\n1,2,x\n3,y\n4,5,x\n",
+            r"; line 3 \(2\) has fewer values than the 3 columns, a value or",
+        ),
+        (
+            "a,b,target\n1,2,x\n\n3,y\n4\n",
+            "; 2 rows have fewer values than the 3 columns, the first in line 4",
+        ),
+    ],
+)
+def test_rows_with_too_few_values_are_called_so(write, text, told):
+    with pytest.raises(DataError, match=f"missing values in .*{told}"):
+        load(write(text))

@@ -10,7 +10,6 @@ from time import monotonic
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from scipy.special import expit, xlogy
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.cards import ScoreCard
@@ -24,6 +23,7 @@ from mipforest.settings import SolveSettings
 from mipforest.solvers.base import get_solver
 from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
 from mipforest.solving import solve
+from mipforest.special import expit, xlogy
 
 #: Steps, one sample moved from a cell to another, beyond which an enumeration does not end: hours at 2 ns each.
 MAX_STEPS = 1e13
