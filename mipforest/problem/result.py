@@ -14,6 +14,7 @@ import numpy as np
 from mipforest.conflicts import Conflict
 from mipforest.data import Dataset
 from mipforest.formatting import value_text
+from mipforest.problem.constraints import Constraint
 from mipforest.problem.problem_data import ProblemData
 from mipforest.solvers.solution import Solution, Status, closed, gap_in_words
 from mipforest.trees import (
@@ -50,6 +51,35 @@ _STOPPED = {
 
 #: Size of the picture of a solve's progress in inches.
 _PROGRESS = (6.4, 3.2)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A constraint and what it is on the tree that was found.
+
+    Attributes
+    ----------
+    constraint
+        The constraint.
+    value, limit, binds
+        As for :class:`~mipforest.problem.constraints.Holding`; ``None`` without a tree.
+    """
+
+    constraint: Constraint
+    value: float | None
+    limit: float | None
+    binds: bool | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON takes it, with its words."""
+        return {
+            **self.constraint.to_dict(),
+            "words": str(self.constraint),
+            "value": self.value,
+            "limit": self.limit,
+            "binds": self.binds,
+            "share": self.constraint.of_shares,
+        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,6 +183,15 @@ class Result:
         if self.tree is None:
             return ()
         return tuple(self.tree.feature_names[j] for j in self.tree.features_used().overall)
+
+    @cached_property
+    def constraints(self) -> tuple[Held, ...]:
+        """Each constraint that ``problem.constrain`` added: its value on the tree, its limit, and whether it binds."""
+        data, tree = self.problem.data, self.tree
+        return tuple(
+            Held(own, *((None, None, None) if tree is None else own.holds(tree, data)))
+            for own in self.problem.constraints
+        )
 
     def __repr__(self) -> str:
         return f"Result({self.problem.name_in_words}: {self._state()})"
@@ -313,6 +352,8 @@ class Result:
             "warm_start_objective": solution.start_objective,
             "features_used": list(self.features_used),
         }
+        if self.constraints:
+            found["constraints"] = [held.to_dict() for held in self.constraints]
         if self.conflict is not None:
             found["conflict"] = str(self.conflict)
         if self.trees is not None:
