@@ -113,11 +113,20 @@ class Job:
     ) -> Result:
         """Solve the model and check the answer."""
         progress.phase(self._announcement(problem), plain=True)
+        from mipforest.problem.prices import SHARE, UNLIMITED, priced
+
+        limit, shown = self.settings.time_limit, stoppable(progress, interruption)
+        # A part of the time is for what the constraints cost.
+        prices = 0.0 if not self.constraints else UNLIMITED if limit is None else SHARE * limit
+        left = problem.budget.at_most() if limit and prices else None
         settings = replace(self.settings, log=log)
-        with progress.solving(problem.budget.remaining if settings.time_limit != 0 else 0.0):
-            return problem.solve(
-                self.solver, settings=settings, on_progress=stoppable(progress, interruption)
-            )
+        if left is not None:
+            settings = replace(settings, time_limit=max(left - prices, left / 2))
+        with progress.solving(problem.budget.remaining if limit != 0 else 0.0):
+            result = problem.solve(self.solver, settings=settings, on_progress=shown)
+        if not prices:
+            return result
+        return priced(problem, result, prices, on_progress=lambda _: interruption.asked, says=progress.phase)
 
     def _announcement(self, problem: Problem) -> str:
         if problem.unfinished and (problem.entries_given_up or problem.budget.expired):

@@ -13,7 +13,13 @@ from mipforest.problem.constraints.features import (
     Split,
 )
 from mipforest.problem.constraints.labels import F1, LimitLabel, MinLeaf, Parity, Precision, Recall
-from mipforest.problem.constraints.reading import KINDS, constraint_of, constraints_of, read_constraints
+from mipforest.problem.constraints.reading import (
+    KINDS,
+    as_options,
+    constraint_of,
+    constraints_of,
+    read_constraints,
+)
 
 __all__ = [
     "F1",
@@ -32,6 +38,7 @@ __all__ = [
     "Recall",
     "Require",
     "Split",
+    "as_options",
     "constraint_of",
     "constraints_of",
     "read_constraints",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,30 @@ def constraint_of(entries: Any) -> Constraint:
     )
 
 
-def checked_constraints(given: Iterable[Any]) -> tuple[Constraint, ...]:
-    """Return constraints that were given as objects or as what their ``to_dict`` returned."""
-    return tuple(part if isinstance(part, Constraint) else constraint_of(part) for part in given)
+def as_options(constraints: Iterable[Constraint]) -> tuple[list[tuple[str, str]], str]:
+    """Return options and their values, and the content of a file for constraints that options cannot say.
+
+    Returns
+    -------
+    list, str
+        Kinds with what stands after their options; the TOML text, empty where options say all.
+    """
+    options, text = [], ""
+    for own in constraints:
+        try:
+            said = own.parse(own.words) == [own]
+        except DataError:
+            said = False
+        if said:
+            options.append((own.kind, own.words))
+            continue
+        lines = [f"{name} = {_toml(value)}" for name, value in own.to_dict().items() if name != "kind"]
+        text += "\n".join([f"[[{own.kind}]]", *lines, "", ""])
+    return options, text
+
+
+def _toml(value: Any) -> str:
+    """Write a value as TOML: texts, numbers and lists are as in JSON."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(name)} = {_toml(part)}" for name, part in value.items()) + "}"
+    return json.dumps(value)

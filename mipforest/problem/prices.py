@@ -1,0 +1,63 @@
+"""What each constraint costs: the optimum with it, and without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from time import monotonic
+
+from mipforest.model import Model
+from mipforest.problem.problem import Problem
+from mipforest.problem.result import Price, Result
+from mipforest.solvers.solution import Progress, Status
+
+#: Share of a time limit that prices may take, and seconds of a solve without a limit.
+SHARE, UNLIMITED = 0.1, 6.0
+
+
+def priced(
+    problem: Problem,
+    result: Result,
+    seconds: float,
+    *,
+    on_progress: Progress | None = None,
+    says: Callable[[str], None] | None = None,
+) -> Result:
+    """Solve a problem again without each of its constraints, and add what these cost to its result.
+
+    Parameters
+    ----------
+    problem, result
+        The problem, and what :meth:`Problem.solve` returned.
+    seconds
+        Wall time of all these solves together; each has its share of what is left.
+    on_progress
+        As for :func:`mipforest.solving.solve`.
+    says
+        Told which constraint is left out.
+
+    Returns
+    -------
+    Result
+        The same with :attr:`Result.prices`; as it was where it has no tree, or was stopped.
+    """
+    constraints = problem.constraints
+    if not constraints or result.tree is None or result.solution.status is Status.INTERRUPTED:
+        return result
+    found: list[Price | None] = []
+    end = monotonic() + seconds
+    for k, left_out in enumerate(constraints):
+        time_limit = max(0.0, end - monotonic()) / (len(constraints) - k)
+        if time_limit == 0.0:
+            break
+        if says is not None:
+            says(f"solving without {left_out}, for what it costs")
+        model = Model(problem.model.name)
+        problem.formulation.declare(model, problem.instance)
+        free = replace(problem, model=model, constraints=())
+        free.constrain(*constraints[:k], *constraints[k + 1 :])
+        without = free.solve(start=result.solved_tree, time_limit=time_limit, on_progress=on_progress)
+        found.append(Price.of(result, without))
+        if without.solution.status is Status.INTERRUPTED:
+            break
+    return replace(result, prices=(*found, *[None] * (len(constraints) - len(found))))
