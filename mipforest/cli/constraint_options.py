@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from typer import Option
 
 if TYPE_CHECKING:
-    from mipforest.data import Dataset
     from mipforest.problem.constraints import Constraint
-    from mipforest.problem.problem_data import ProblemData
-    from mipforest.runs import DataSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,28 +118,3 @@ class ConstraintOptions:
         if self.constraints is not None:
             found += read_constraints(self.constraints)
         return tuple(found)
-
-
-def constrain(
-    problem: ProblemData, constraints: tuple[Constraint, ...], source: DataSource, data: Dataset
-) -> None:
-    """Add constraints to a problem's model, with the groups that are read from the data.
-
-    Raises
-    ------
-    DataError, NotExpressed
-        If one cannot hold, or the model cannot express it.
-    NoTreeFound
-        If the time ran out before there was a model to add them to.
-    """
-    if not constraints:
-        return
-    from mipforest.errors import NoTreeFound
-
-    if problem.unfinished:
-        raise NoTreeFound(
-            f"the constraints {'; '.join(map(str, constraints))} are rows of the model, and its declaration ended "
-            f"before it was complete ({data.n} samples, depth {problem.topology.depth}): give more time with "
-            "--time-limit, or fewer samples"
-        )
-    problem.constrain(*source.with_groups(constraints, data))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Exit, Option
 
 from mipforest.cli import options as o
-from mipforest.cli.constraint_options import ConstraintOptions, constrain
+from mipforest.cli.constraint_options import ConstraintOptions
 from mipforest.cli.errors import NO_ANSWER, SUCCESS, CommandError
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
 from mipforest.cli.output import print_json, print_note, print_text
@@ -69,7 +69,7 @@ def export(
     depth, wanted = model_options.depth_for(formulation), o.start_of(start, formulation)
     constraints, train = constraint_options.read(), source.load().train
     problem = o.build(formulation, train, depth)
-    constrain(problem, constraints, source, train)
+    problem.constrain(*source.with_groups(constraints, train))
     metadata = write_instance(
         problem,
         output,

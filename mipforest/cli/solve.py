@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from mipforest.cli import options as o
-from mipforest.cli.constraint_options import ConstraintOptions, constrain
+from mipforest.cli.constraint_options import ConstraintOptions
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
 from mipforest.cli.progress import Progress, stoppable
 from mipforest.formatting import duration
@@ -105,7 +105,7 @@ class Job:
         # Constraints are rows, which a model without any does not have.
         searches = None if self.constraints else searching(self.solver, self.settings)
         problem = o.build(self.formulation, data, self.depth, budget, searches)
-        constrain(problem, self.constraints, self.source, data)
+        problem.constrain(*self.source.with_groups(self.constraints, data))
         return problem
 
     def solve(

@@ -12,7 +12,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
-from mipforest.errors import MipforestError, Unsupported
+from mipforest.errors import MipforestError, NoTreeFound, Unsupported
 from mipforest.files import write_model
 from mipforest.model import Model
 from mipforest.model.matrix import MatrixForm, Values
@@ -265,7 +265,15 @@ class ProblemData:
             If one names what there is not, or cannot hold alone.
         NotExpressed
             If the model cannot express one.
+        NoTreeFound
+            If the time ran out before there was a model to add them to.
         """
+        if constraints and self.unfinished:
+            raise NoTreeFound(
+                f"the constraints {'; '.join(map(str, constraints))} are rows of the model, and its declaration ended "
+                f"before it was complete ({self.data.n} samples, depth {self.topology.depth})",
+                hint="give a longer time limit, or fewer samples",
+            )
         for constraint in constraints:
             constraint.rows(self)
             object.__setattr__(self, "constraints", (*self.constraints, constraint))
