@@ -1,5 +1,6 @@
 """Constraints as objects: their words, their rows beside those of the helpers, and optima against enumeration."""
 
+from contextlib import suppress
 from itertools import product
 
 import numpy as np
@@ -29,6 +30,7 @@ from mipforest.problem.constraints import (
     constraints_of,
     read_constraints,
 )
+from mipforest.problem.expressions import NotExpressed
 
 N = 14
 
@@ -268,3 +270,33 @@ def test_what_cannot_hold_alone_is_refused(data, constraint, said):
         problem.constrain(constraint)
     assert said in str(refused.value)
     assert not problem.constraints
+
+
+WORTHLESS = (
+    None,
+    True,
+    -1,
+    7,
+    0.5,
+    float("nan"),
+    1e400,
+    "",
+    "x",
+    "5%",
+    [],
+    [3],
+    ["x"],
+    {},
+    {"x": -1},
+    {3: "y"},
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_a_file_holds_is_read_or_refused_in_words(data, kind):
+    entries = [name for name in WORDS[kind][1].to_dict() if name != "kind"]
+    for values in product(WORTHLESS, repeat=len(entries)):
+        with suppress(DataError, NotExpressed):
+            constraint = constraint_of({"kind": kind, **dict(zip(entries, values, strict=True))})
+            assert constraint_of(constraint.to_dict()) == constraint
+            build(data, depth=1).constrain(constraint)

@@ -192,6 +192,21 @@ def named_share(kind: str, text: str) -> tuple[str, float]:
     return name.strip(), share(kind, value.strip())
 
 
+def name(kind: str, given: Any) -> str:
+    """Return a name that was given as a text."""
+    if not isinstance(given, str) or not given:
+        raise DataError(f"{kind}: {given!r:.60} is no name; give a text")
+    return given
+
+
+def names(kind: str, given: Any) -> tuple[str, ...]:
+    """Return one name, or several, as a tuple."""
+    several = (given,) if isinstance(given, str) else tuple(given)
+    if not several:
+        raise DataError(f"{kind}: no name is given; give one at least")
+    return tuple(name(kind, one) for one in several)
+
+
 def count(kind: str, value: Any, least: int = 0) -> int:
     """Read a whole number of at least some size."""
     try:

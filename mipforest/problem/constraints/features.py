@@ -24,12 +24,10 @@ from mipforest.problem.constraints.constraint import (
     count,
     joined,
     listed,
+    name,
+    names,
 )
 from mipforest.trees import Predictor
-
-
-def _names(given: Any) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,9 @@ class Forbid(Constraint):
     kind: ClassVar[str] = "forbid"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", _names(self.features))
+        object.__setattr__(self, "features", names(self.kind, self.features))
+        if self.nodes is not None:
+            object.__setattr__(self, "nodes", tuple(count("forbid: nodes", node) for node in self.nodes))
 
     @classmethod
     def parse(cls, text: str) -> list[Self]:
@@ -64,6 +64,8 @@ class Forbid(Constraint):
 
     def rows(self, problem: Built) -> None:
         """Add the rows of :func:`mipforest.constraints.forbid_features`."""
+        for node in self.nodes or ():
+            _check_node(self.kind, problem, node)
         helpers.forbid_features(problem, self.features, nodes=self.nodes)
 
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
@@ -88,7 +90,7 @@ class Require(Constraint):
     kind: ClassVar[str] = "require"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", _names(self.features))
+        object.__setattr__(self, "features", names(self.kind, self.features))
 
     @classmethod
     def parse(cls, text: str) -> list[Self]:
@@ -316,6 +318,14 @@ def _outcome(tree: Predictor, X: FloatArray) -> FloatArray:
     return np.asarray(tree.predict(X), dtype=np.float64)
 
 
+def _check_node(kind: str, problem: Built, node: int) -> None:
+    if node >= (branches := problem.topology.n_branches):
+        raise DataError(
+            f"{kind}: there is no branch node {node}; a tree of depth {problem.topology.depth} has the nodes 0 to "
+            f"{branches - 1}"
+        )
+
+
 #: ``1: age >= 60``, with or without the node.
 _SPLIT = re.compile(r"(?:(?P<node>\d+)\s*:)?\s*(?P<feature>.+?)\s*(?P<sign>>=|<)\s*(?P<threshold>[^<>=]+)")
 _LEVEL = re.compile(r"(?:(?P<node>\d+)\s*:)?\s*(?P<feature>[^<>]+=[^<>]+)")
@@ -349,6 +359,7 @@ class Split(Constraint):
         if not np.isfinite(self.threshold):
             raise DataError(f"split: the threshold is {self.threshold}; give a finite number")
         object.__setattr__(self, "node", count(self.kind, self.node))
+        name(self.kind, self.feature)
 
     @classmethod
     def parse(cls, text: str) -> list[Self]:
@@ -368,12 +379,7 @@ class Split(Constraint):
 
     def rows(self, problem: Built) -> None:
         """Add the rows of :func:`mipforest.constraints.fix_split`."""
-        branches = problem.topology.n_branches
-        if self.node >= branches:
-            raise DataError(
-                f"split: there is no branch node {self.node}; a tree of depth {problem.topology.depth} has the nodes "
-                f"0 to {branches - 1}"
-            )
+        _check_node(self.kind, problem, self.node)
         own = features_named(problem.data, self.feature)
         if len(own) == 1 and self.feature in problem.data.features.labels:
             x = problem.data.X_raw[:, own[0]]

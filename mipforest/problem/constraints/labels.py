@@ -20,6 +20,7 @@ from mipforest.problem.constraints.constraint import (
     Holding,
     count,
     listed,
+    name,
     named_share,
     percent,
     share,
@@ -60,6 +61,9 @@ class Parity(Constraint):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "most", share(self.kind, self.most))
+        name(self.kind, self.column)
+        if self.positive is not None:
+            name(self.kind, self.positive)
 
     @classmethod
     def parse(cls, text: str) -> list[Self]:
@@ -117,6 +121,7 @@ class _Rate(Constraint):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "least", share(self.kind, self.least))
+        name(self.kind, self.label)
 
     @classmethod
     def parse(cls, text: str) -> list[Self]:
@@ -214,6 +219,7 @@ class LimitLabel(Constraint):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "most", share(self.kind, self.most))
+        name(self.kind, self.label)
 
     @classmethod
     def parse(cls, text: str) -> list[Self]:
