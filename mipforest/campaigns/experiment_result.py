@@ -27,6 +27,7 @@ from mipforest.data.loading import SUFFIXES
 from mipforest.data.synthetic import GroundTruth, ground_truth, treatment_experiment
 from mipforest.data.treatments import policy_measures
 from mipforest.errors import CampaignError, SolverError
+from mipforest.problem.constraints import constraint_of
 from mipforest.problem.result import Result
 from mipforest.problem.tree_search import AUTO, searching
 from mipforest.runs.instance import sha256_of_model
@@ -350,10 +351,11 @@ def _solved(
     if experiment.tune is None:
         if experiment.solver.partition(":")[0] in solver_classes():
             settings = replace(settings, isolate=True)  # one that aborts is to end nothing but its cell
-        solver = searching(experiment.solver, settings)
+        solver = None if experiment.constraints else searching(experiment.solver, settings)
         problem = formulation.build(
             train, experiment.depth, budget=settings.budget(), solver=solver, whole=False
         )
+        problem.constrain(*map(constraint_of, experiment.constraints))
         return problem.solve(experiment.solver, settings=settings, on_progress=on_progress), {}
 
     def on_fit(fit: object) -> None:

@@ -49,6 +49,8 @@ class Experiment:
         that draw.
     tune
         Where depth and cost of a split are chosen first: how; see :class:`~mipforest.campaigns.suite.ModelEntry`.
+    constraints
+        As for :class:`~mipforest.campaigns.suite.ModelEntry`.
     """
 
     model_label: str
@@ -64,6 +66,7 @@ class Experiment:
     solver: str
     settings: SolveSettings
     tune: Mapping[str, Any] | None = None
+    constraints: tuple[Mapping[str, Any], ...] = ()
 
     def definition(self) -> str:
         """Return all that decides the result as JSON; equal for equal experiments only."""
@@ -74,6 +77,8 @@ class Experiment:
                 del plain["data"][name]
         if self.tune is None:
             del plain["tune"]
+        if not self.constraints:
+            del plain["constraints"]
         settings = plain.pop("settings")
         plain |= {name: settings[name] for name in _DECISIVE}
         return json.dumps(plain, sort_keys=True, allow_nan=False)
@@ -179,6 +184,7 @@ def _experiments(suite: Suite, limits: tuple[float, ...]) -> Iterator[tuple[str,
                         solver_options=suite.solver_options.get(solver, {}),
                     ),
                     tune=entry.tune,
+                    constraints=entry.constraints,
                 )
                 _check(label, experiment, kind)
                 several = (

@@ -12,7 +12,8 @@ from typing import Any, get_args
 from mipforest.data.encoding import Scaling
 from mipforest.data.loading import SUFFIXES
 from mipforest.data.target import Task
-from mipforest.errors import CampaignError, NotAllowed, did_you_mean
+from mipforest.errors import CampaignError, DataError, NotAllowed, did_you_mean
+from mipforest.problem.constraints import FeatureBudget, constraints_of
 from mipforest.runs.text_files import TomlReader
 from mipforest.settings import DEFAULT_GAP, SolveSettings
 from mipforest.tuning.batch_plan import Trees
@@ -77,6 +78,7 @@ _MODEL: dict[str, type] = {
     "grid": dict,
     "by_data": dict,
     "tune": dict,
+    "constraints": dict,
 }
 
 
@@ -144,6 +146,8 @@ class ModelEntry:
     tune
         Where depth, up to the one given, and cost of a split are to be chosen: what
         :func:`~mipforest.tuning.run.tune_batch` is given, such as the share of ``validation`` samples.
+    constraints
+        What the trees have to satisfy, each as its ``to_dict`` returns it.
     """
 
     model: str
@@ -156,6 +160,7 @@ class ModelEntry:
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     by_data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tune: Mapping[str, Any] | None = None
+    constraints: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -462,7 +467,28 @@ def _model(label: str, table: Any, data: Mapping[str, DataEntry]) -> ModelEntry:
         },
         by_data=_by_data(where, table.get("by_data", {}), data),
         tune=_tune(where, table["tune"]) if "tune" in table else None,
+        constraints=_constraints(where, table),
     )
+
+
+def _constraints(where: str, table: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Read the constraints of a model, which are written as in a file of ``mipforest solve --constraints``."""
+    given = table.get("constraints", {})
+    if given and "tune" in table:
+        raise CampaignError(f"{where}: a tuning takes no constraints; leave out one of tune and constraints")
+    for key, value in given.items():
+        if (
+            key.replace("_", "-") == FeatureBudget.kind
+            and isinstance(value, str)
+            and value.strip().endswith(".toml")
+        ):
+            raise CampaignError(
+                f"{where}: {key} names the file {value!r:.60}, which a suite may not; write budget and cost here"
+            )
+    try:
+        return tuple(own.to_dict() for own in constraints_of(given))
+    except DataError as error:
+        raise error.located(f"{where}: constraints", CampaignError) from error
 
 
 def _tune(where: str, table: Mapping[str, Any]) -> dict[str, Any]:

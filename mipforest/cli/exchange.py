@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Exit, Option
 
 from mipforest.cli import options as o
+from mipforest.cli.constraint_options import ConstraintOptions
 from mipforest.cli.errors import NO_ANSWER, SUCCESS, CommandError
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
 from mipforest.cli.output import print_json, print_note, print_text
@@ -35,6 +36,7 @@ def export(
     model_options: o.ModelOptions,
     data: o.DataName,
     data_options: Annotated[o.DataOptions, o.Without("test")],
+    constraint_options: ConstraintOptions,
     start: o.Start = "default",
     seed: o.Seed = 0,
     bridge: Annotated[
@@ -65,7 +67,9 @@ def export(
     source = data_options.source(data, model=model, seed=seed)
     formulation = model_options.formulation(model)
     depth, wanted = model_options.depth_for(formulation), o.start_of(start, formulation)
-    problem = o.build(formulation, source.load().train, depth)
+    constraints, train = constraint_options.read(), source.load().train
+    problem = o.build(formulation, train, depth)
+    problem.constrain(*source.with_groups(constraints, train))
     metadata = write_instance(
         problem,
         output,

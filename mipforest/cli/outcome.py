@@ -94,6 +94,7 @@ def summary(result: Mapping[str, Any], saved: Saved | None, width: int | None = 
 
     facts = [("Status", status_in_words(result)), *_objective(result), ("Verified", _verified(result))]
     facts += [*_accuracy(result), *_measures(result), *_reported(result), *_features(result)]
+    facts += [("Constraint", text) for text in _constraints(result)]
     facts += [("Trees", result["trees"]["in_words"])] if "trees" in result else []
     facts += [("Conflict", result["conflict"])] if "conflict" in result else []
     facts += [("Time", _time(result))]
@@ -233,6 +234,16 @@ def _features(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     used, p = result["features_used"], result["data"]["p"]
     named = ", ".join(used[:NAMED_FEATURES]) + (", ..." if len(used) > NAMED_FEATURES else "")
     return [("Features", f"{len(used)} of {p} used" + (f": {named}" if named else ""))]
+
+
+def _constraints(result: Mapping[str, Any]) -> list[str]:
+    """Say of each constraint what the tree has, what is allowed, whether it binds, and what it costs."""
+    from mipforest.problem.result import held_in_words
+
+    return [
+        f"{held['words']}: {'; '.join(filter(None, held_in_words(held)))}"
+        for held in result.get("constraints", ())
+    ]
 
 
 def _time(result: Mapping[str, Any]) -> str:

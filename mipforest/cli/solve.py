@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from mipforest.cli import options as o
+from mipforest.cli.constraint_options import ConstraintOptions
 from mipforest.cli.early import refuse_unknown
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
 from mipforest.cli.progress import Progress, stoppable
@@ -18,6 +19,7 @@ from mipforest.settings import SolveSettings
 
 if TYPE_CHECKING:
     from mipforest.data import Dataset
+    from mipforest.problem.constraints import Constraint
     from mipforest.problem.formulation import Formulation
     from mipforest.problem.problem import Problem
     from mipforest.problem.result import Result
@@ -45,6 +47,8 @@ class Job:
         The start as it was written.
     verbose
         Whether the reason of ``auto`` is told in full.
+    constraints
+        What the tree has to satisfy.
     """
 
     formulation: Formulation
@@ -54,6 +58,7 @@ class Job:
     settings: SolveSettings
     start_name: str
     verbose: bool = False
+    constraints: tuple[Constraint, ...] = ()
 
     @classmethod
     def of(
@@ -65,6 +70,7 @@ class Job:
         settings: SolveSettings,
         start: str = "default",
         verbose: bool = False,
+        constraints: tuple[Constraint, ...] = (),
     ) -> Job:
         """Read what the command line says; everything that needs no data is refused here.
 
@@ -84,6 +90,7 @@ class Job:
             settings=replace(settings, start=o.start_of(start, formulation)),
             start_name=start,
             verbose=verbose,
+            constraints=constraints,
         )
 
     def load(self, budget: TimeBudget) -> LoadedData:
@@ -96,18 +103,31 @@ class Job:
         progress.phase(f"building {self.formulation.name} for {data.n} samples")
         from mipforest.problem.tree_search import searching
 
-        return o.build(self.formulation, data, self.depth, budget, searching(self.solver, self.settings))
+        # Constraints are rows, which a model without any does not have.
+        searches = None if self.constraints else searching(self.solver, self.settings)
+        problem = o.build(self.formulation, data, self.depth, budget, searches)
+        problem.constrain(*self.source.with_groups(self.constraints, data))
+        return problem
 
     def solve(
         self, problem: Problem, progress: Progress, interruption: Interruption, log: Path | None
     ) -> Result:
         """Solve the model and check the answer."""
         progress.phase(self._announcement(problem), plain=True)
+        from mipforest.problem.prices import SHARE, UNLIMITED, priced
+
+        limit, shown = self.settings.time_limit, stoppable(progress, interruption)
+        # A part of the time is for what the constraints cost.
+        prices = 0.0 if not self.constraints else UNLIMITED if limit is None else SHARE * limit
+        left = problem.budget.at_most() if limit and prices else None
         settings = replace(self.settings, log=log)
-        with progress.solving(problem.budget.remaining if settings.time_limit != 0 else 0.0):
-            return problem.solve(
-                self.solver, settings=settings, on_progress=stoppable(progress, interruption)
-            )
+        if left is not None:
+            settings = replace(settings, time_limit=max(left - prices, left / 2))
+        with progress.solving(problem.budget.remaining if limit != 0 else 0.0):
+            result = problem.solve(self.solver, settings=settings, on_progress=shown)
+        if not prices:
+            return result
+        return priced(problem, result, prices, on_progress=lambda _: interruption.asked, says=progress.phase)
 
     def _announcement(self, problem: Problem) -> str:
         if problem.unfinished and (problem.entries_given_up or problem.budget.expired):
@@ -126,11 +146,14 @@ class Job:
     def _chosen(self, problem: Problem) -> str:
         """Name who solves; of ``auto`` also why."""
         from mipforest.problem.tree_search import Auto
+        from mipforest.solvers.base import Solver
 
         if not isinstance(self.solver, Auto):
             return self.solver.name
         chosen, why = self.solver.choose(problem, self.settings)
-        if len(why) > LONGEST_REASON and not self.verbose:
+        if self.constraints and isinstance(chosen, Solver):
+            why = f"the constraints {', '.join(dict.fromkeys(own.kind for own in self.constraints))} are rows for it"
+        elif len(why) > LONGEST_REASON and not self.verbose:
             why = "the exact tree searches do not take this problem; --verbose says why"
         return f"{chosen.name} (auto: {why})"
 
@@ -144,6 +167,7 @@ class Job:
             "seed": self.settings.seed,
             "solver_options": dict(self.settings.solver_options),
             "bridges": list(self.settings.bridges),
+            **({"constraints": [own.to_dict() for own in self.constraints]} if self.constraints else {}),
             **{
                 name: value
                 for name in ("dask", "keep_trees", "within")
@@ -159,6 +183,7 @@ def solve(
     model_options: o.ModelOptions,
     data: o.DataName,
     data_options: o.DataOptions,
+    constraint_options: ConstraintOptions,
     solver_options: o.SolverOptions,
     start: o.Start = "default",
     isolate: Annotated[
@@ -234,7 +259,10 @@ def solve(
             keep_trees=keep_trees,
             within=None if within is None else o.share("--within", within),
         )
-        job = Job.of(model, model_options, source, solver_options.solver, settings, start, verbose)
+        constraints = constraint_options.read()
+        job = Job.of(
+            model, model_options, source, solver_options.solver, settings, start, verbose, constraints
+        )
         check_settings(job.solver, job.settings)
         with run_folder(run_options) as folder:
             budget = job.settings.budget(progress.phase)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mipforest.arrays import BoolArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data.dataset import Dataset
 from mipforest.data.encoding import Column
 from mipforest.errors import DataError, did_you_mean, some_of
@@ -115,3 +115,28 @@ def _parts(column: Column, *, missing: bool = False) -> BoolArray:
     """Return (L, k) which levels, and a missing value, each feature of a column is 1 for."""
     parts: BoolArray = column.table[: len(column.levels or ()) + missing] > 0
     return parts
+
+
+def steps(data: Dataset, name: str) -> tuple[IntArray, list[FloatArray]]:
+    """Return the features of the column of a name, and their values in the data in groups that rise one after another.
+
+    Each group is a (k, features) array of values that are neither greater nor smaller than each other, as
+    :func:`directions` says: of a column of numbers one row for each known value, and of levels those that are smaller
+    and those that are larger.
+    """
+    features = features_named(data, name)
+    column, own = _column(data, features)
+    if column.levels is None:
+        values = np.unique(data.X_raw[:, own], axis=0)
+        known = values[(values == values[:, :1]).all(axis=1)]  # those of missing values differ
+        return own, list(known[:, None, :])
+    table = column.table[: len(column.levels) + 1]
+    if len(column.levels) == 2 and name == column.name:
+        rows, high = table[:2], np.array([False, True])
+    else:
+        at = int(features[0] - own[0])
+        rows = table[: len(column.levels)]
+        if rows[:, at].all() or not rows[:, at].any():
+            rows = table
+        high = rows[:, at] > 0
+    return own, [np.asarray(rows[side], dtype=np.float64) for side in (~high, high) if side.any()]

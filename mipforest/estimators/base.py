@@ -6,7 +6,7 @@ import inspect
 import math
 import warnings
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -30,11 +30,12 @@ from mipforest.data.table import (
     refuse_rounding,
     with_text_names,
 )
-from mipforest.errors import DataError, NotAllowed, NoTreeFound, did_you_mean
+from mipforest.errors import DataError, NotAllowed, NoTreeFound, did_you_mean, some_of
 from mipforest.estimators.descriptions import FullDocstring
 from mipforest.estimators.scikit import BaseEstimator
 from mipforest.formatting import percent
 from mipforest.interruption import Interruption, interruptible
+from mipforest.problem.constraints import Constraint, Monotone
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import SCIKIT_NAMES, ParameterError, WholeNumber, parameters_of
 from mipforest.problem.problem import TIME_LIMIT, Problem
@@ -409,9 +410,14 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):
     variant
         Variant of the formulation; its default one when ``None``.
     constraints
-        Called with the built :class:`~mipforest.problem.problem.Problem` before the solve, to add constraints: see
+        Objects of :mod:`mipforest.problem.constraints`, one or several, as ``[Forbid("age"), Recall("yes", 0.9)]``;
+        ``result_.constraints`` says of each whether it binds. Or a function that is called with the built
+        :class:`~mipforest.problem.problem.Problem` before the solve, to add constraints: see
         :mod:`mipforest.constraints`. A function of a module, or a ``functools.partial`` of one, goes into
         pickles and other processes; a lambda does not. In cross-validation it sees a part of the samples.
+    monotonic_cst
+        As in scikit-learn's trees: 1 where predictions rise in a column of X, -1 where they fall, else 0; one number
+        for each column, or a mapping by name. Of two classes the second is the higher one.
     min_weight_fraction_leaf
         Least share, 0 to 0.5, of the weight of all training samples in a leaf that holds any, as in scikit-learn's
         trees; above 0 it is a constraint like others (:func:`~mipforest.constraints.min_weight_fraction_leaf`).
@@ -494,7 +500,8 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):
     depth: int = 2
     _: KW_ONLY
     variant: str | None = None
-    constraints: Callable[[Problem], Any] | None = None
+    constraints: Callable[[Problem], Any] | Constraint | Sequence[Constraint] | None = None
+    monotonic_cst: Mapping[str, int] | Sequence[int] | None = None
     min_weight_fraction_leaf: float = 0.0
     solver: str | Solver | TreeSearch | Auto = AUTO
     start: str | Tree | None = "default"
@@ -557,11 +564,17 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):
             SolveSettings(time_limit=self.time_limit, gap=self.gap, threads=self.threads)
         except NotAllowed as error:
             raise ParameterError(f"parameter {error}") from error
-        for name, given in (("constraints", "a built Problem"), ("on_progress", "an Event")):
-            value = getattr(self, name)
-            if value is not None and not callable(value):
+        if self.on_progress is not None and not callable(self.on_progress):
+            raise ParameterError(
+                f"parameter on_progress is {self.on_progress!r}; give a function that takes an Event, or None"
+            )
+        asked = self.constraints
+        if not (asked is None or callable(asked) or isinstance(asked, Constraint)):
+            objects = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
+            if not all(isinstance(one, Constraint) for one in objects):
                 raise ParameterError(
-                    f"parameter {name} is {value!r}; give a function that takes {given}, or None"
+                    f"parameter constraints is {asked!r:.80}; give objects of mipforest.problem.constraints, such "
+                    "as [Forbid('age')], a function that takes a built Problem, or None"
                 )
 
     @abstractmethod
@@ -665,6 +678,38 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):
         """Return the least share of weight in a leaf; 0 of an estimator without that parameter."""
         return float(getattr(self, "min_weight_fraction_leaf", 0.0))
 
+    def _monotone(self) -> list[Monotone]:
+        """Return the constraints of ``monotonic_cst``; none of an estimator without that parameter.
+
+        Raises
+        ------
+        ParameterError
+            If it is not one of -1, 0 and 1 for each column, or names a column that there is not.
+        """
+        given = getattr(self, "monotonic_cst", None)
+        if given is None:
+            return []
+        names = [column.name for column in self._encoding.columns]
+        if isinstance(given, Mapping):
+            if unknown := [name for name in given if name not in names]:
+                raise ParameterError(
+                    f"parameter monotonic_cst names {unknown[0]!r}{did_you_mean(str(unknown[0]), names)}; X has the "
+                    f"columns {some_of(names)}"
+                )
+            signs = [(name, given[name]) for name in names if name in given]
+        else:
+            values = np.asarray(given)
+            if values.shape != (len(names),):
+                raise ParameterError(
+                    f"parameter monotonic_cst has shape {values.shape}, and X has {len(names)} columns; give 1, 0 or "
+                    "-1 for each"
+                )
+            signs = list(zip(names, values.tolist(), strict=True))
+        for name, sign in signs:
+            if sign not in (-1, 0, 1):
+                raise ParameterError(f"parameter monotonic_cst has {sign!r} for {name}; give 1, 0 or -1")
+        return [Monotone(name, increasing=sign == 1) for name, sign in signs if sign]
+
     def _found(
         self,
         model: Formulation,
@@ -674,16 +719,21 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):
         progress: PrintedProgress,
     ) -> Result:
         """Build the model for the samples, and solve it."""
-        share = self._least_share()
-        constrained = self.constraints is not None or share > 0
+        share, monotone = self._least_share(), self._monotone()
+        constrained = self.constraints is not None or share > 0 or bool(monotone)
         expected = None if constrained else searching(self.solver, settings)
         budget = settings.budget()
         interruption.solving(budget)
         problem = model.build(data, self.depth, budget=budget, solver=expected, whole=constrained)
         if share > 0:
             min_weight_fraction_leaf(problem, share)
-        if self.constraints is not None:
+        problem.constrain(*monotone)
+        if isinstance(self.constraints, Constraint):
+            problem.constrain(self.constraints)
+        elif callable(self.constraints):
             self.constraints(problem)
+        elif self.constraints is not None:
+            problem.constrain(*self.constraints)
         progress.show_problem(problem)
         result = problem.solve(self.solver, settings=settings, on_progress=progress)
         progress.ended(result)

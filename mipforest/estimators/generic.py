@@ -388,6 +388,7 @@ class TunedTree(FormulationEstimator):
 
     #: A local search keeps least numbers of samples in leaves, not weights.
     min_weight_fraction_leaf: ClassVar[NotTaken] = NotTaken()  # type: ignore[misc,assignment]
+    monotonic_cst: ClassVar[NotTaken] = NotTaken()  # type: ignore[misc,assignment]
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -494,7 +495,7 @@ class OptimalTreeClassifierCV(TunedTree, OptimalTreeClassifier):
         seconds; else as for :class:`~mipforest.estimators.base.TreeEstimator`.
     scaling, class_weight, missing, random_state, and all others
         As for :class:`OptimalTreeClassifier`; ``time_limit`` is for every search. ``constraints`` and ``start`` are
-        not for tuning, and there is no ``min_weight_fraction_leaf``.
+        not for tuning, and there is no ``min_weight_fraction_leaf`` or ``monotonic_cst``.
 
     Attributes
     ----------

@@ -462,7 +462,8 @@ class RandomizedEstimator(PaperEstimator):
     zero_tol
         Size up to which a coefficient is 0 in the sparsity that is reported.
     depth, and all others
-        As for :class:`~mipforest.estimators.base.TreeEstimator`, without ``min_weight_fraction_leaf``: every sample is
+        As for :class:`~mipforest.estimators.base.TreeEstimator`, without ``min_weight_fraction_leaf`` and
+        ``monotonic_cst``: every sample is
         in every leaf with some probability.
 
     Attributes
@@ -481,6 +482,7 @@ class RandomizedEstimator(PaperEstimator):
     zero_tol: float = 0.0
 
     min_weight_fraction_leaf: ClassVar[NotTaken] = NotTaken()  # type: ignore[misc,assignment]
+    monotonic_cst: ClassVar[NotTaken] = NotTaken()  # type: ignore[misc,assignment]
 
     def _keep(self, result: Result) -> None:
         super()._keep(result)

@@ -12,10 +12,11 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
-from mipforest.errors import MipforestError, Unsupported
+from mipforest.errors import MipforestError, NoTreeFound, Unsupported
 from mipforest.files import write_model
 from mipforest.model import Model
 from mipforest.model.matrix import MatrixForm, Values
+from mipforest.problem.constraints import Constraint
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Instance, Operations
 from mipforest.problem.part import free_name
@@ -49,6 +50,8 @@ class ProblemData:
         trees alone are known.
     entries_given_up
         Matrix entries at which declaring was given up, as too many for the time left or for memory; 0 otherwise.
+    constraints
+        The constraints that :meth:`constrain` has added.
     as_built
         The model before a user changed it.
     """
@@ -60,6 +63,7 @@ class ProblemData:
     build_seconds: float
     unfinished: bool = False
     entries_given_up: int = 0
+    constraints: tuple[Constraint, ...] = ()
     as_built: BuiltModel = field(init=False, repr=False)
     _valid: tuple[MatrixForm, float] | None = field(init=False, repr=False, default=None)
 
@@ -246,6 +250,33 @@ class ProblemData:
     def topology(self) -> Topology:
         """Index sets of the tree."""
         return self.instance.topology
+
+    def constrain(self, *constraints: Constraint) -> None:
+        """Add constraints to the model: their rows, and what :attr:`Result.constraints` says of them.
+
+        Parameters
+        ----------
+        constraints
+            Objects of :mod:`mipforest.problem.constraints`.
+
+        Raises
+        ------
+        DataError
+            If one names what there is not, or cannot hold alone.
+        NotExpressed
+            If the model cannot express one.
+        NoTreeFound
+            If the time ran out before there was a model to add them to.
+        """
+        if constraints and self.unfinished:
+            raise NoTreeFound(
+                f"the constraints {'; '.join(map(str, constraints))} are rows of the model, and its declaration ended "
+                f"before it was complete ({self.data.n} samples, depth {self.topology.depth})",
+                hint="give a longer time limit, or fewer samples",
+            )
+        for constraint in constraints:
+            constraint.rows(self)
+            object.__setattr__(self, "constraints", (*self.constraints, constraint))
 
     def write(self, path: str | Path) -> None:
         """Write the model as ``.mps`` or ``.lp``, or either with ``.gz``; see :func:`mipforest.files.write_model`.

@@ -13,7 +13,8 @@ import numpy as np
 
 from mipforest.conflicts import Conflict
 from mipforest.data import Dataset
-from mipforest.formatting import value_text
+from mipforest.formatting import number, value_text
+from mipforest.problem.constraints import Constraint
 from mipforest.problem.problem_data import ProblemData
 from mipforest.solvers.solution import Solution, Status, closed, gap_in_words
 from mipforest.trees import (
@@ -52,6 +53,75 @@ _STOPPED = {
 _PROGRESS = (6.4, 3.2)
 
 
+@dataclass(frozen=True)
+class Price:
+    """What a constraint costs.
+
+    Attributes
+    ----------
+    objective, bound
+        Of the best tree that was found without the constraint, and the proven bound there; ``None`` where unknown.
+    least, most
+        What the constraint costs at least and at most, in units of the objective: both the same where the optimum with
+        it and that without it are proven. ``most`` is ``None`` without a bound.
+    """
+
+    objective: float | None
+    bound: float | None
+    least: float
+    most: float | None
+
+    @classmethod
+    def of(cls, result: Result, without: Result) -> Price:
+        """Compare a result with that of the same problem without the constraint."""
+        sign = -1.0 if result.problem.model.matrix().maximize else 1.0
+        least = most = None
+        if np.isfinite(without.objective) and np.isfinite(result.bound):
+            least = sign * (result.bound - without.objective)
+        if np.isfinite(without.bound):
+            most = sign * (result.objective - without.bound)
+        proven = all(one.solution.status is Status.OPTIMAL for one in (result, without))
+        if proven:
+            least = most = sign * (result.objective - without.objective)
+        objective, bound = (
+            float(value) if np.isfinite(value) else None for value in (without.objective, without.bound)
+        )
+        return cls(objective, bound, max(0.0, least or 0.0), None if most is None else max(0.0, most))
+
+
+@dataclass(frozen=True)
+class Held:
+    """A constraint and what it is on the tree that was found.
+
+    Attributes
+    ----------
+    constraint
+        The constraint.
+    value, limit, binds
+        As for :class:`~mipforest.problem.constraints.Holding`; ``None`` without a tree.
+    price
+        What it costs, where that was asked for.
+    """
+
+    constraint: Constraint
+    value: float | None
+    limit: float | None
+    binds: bool | None
+    price: Price | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON takes it, with its words."""
+        return {
+            **self.constraint.to_dict(),
+            "words": str(self.constraint),
+            "value": self.value,
+            "limit": self.limit,
+            "binds": self.binds,
+            "share": self.constraint.of_shares,
+            **({} if self.price is None else {"price": asdict(self.price)}),
+        }
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """Outcome of :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>`.
@@ -80,6 +150,8 @@ class Result:
         Of an infeasible problem: rows that contradict each other; ``None`` where none were found in time.
     trees
         The trees near the optimum, where they were asked for, with their objectives; ``None`` otherwise.
+    prices
+        What each constraint costs, of :func:`mipforest.problem.prices.priced`; empty unless asked for.
     """
 
     problem: ProblemData
@@ -92,6 +164,7 @@ class Result:
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     conflict: Conflict | None = None
     trees: TreeSet | None = None
+    prices: tuple[Price | None, ...] = ()
 
     @property
     def verified(self) -> bool:
@@ -153,6 +226,15 @@ class Result:
         if self.tree is None:
             return ()
         return tuple(self.tree.feature_names[j] for j in self.tree.features_used().overall)
+
+    @cached_property
+    def constraints(self) -> tuple[Held, ...]:
+        """Each constraint that ``problem.constrain`` added: its value on the tree, its limit, and whether it binds."""
+        data, tree, constraints = self.problem.data, self.tree, self.problem.constraints
+        return tuple(
+            Held(own, None, None, None) if tree is None else Held(own, *own.holds(tree, data), price)
+            for own, price in zip(constraints, self.prices or [None] * len(constraints), strict=True)
+        )
 
     def __repr__(self) -> str:
         return f"Result({self.problem.name_in_words}: {self._state()})"
@@ -313,6 +395,8 @@ class Result:
             "warm_start_objective": solution.start_objective,
             "features_used": list(self.features_used),
         }
+        if self.constraints:
+            found["constraints"] = [held.to_dict() for held in self.constraints]
         if self.conflict is not None:
             found["conflict"] = str(self.conflict)
         if self.trees is not None:
@@ -402,6 +486,39 @@ def status_in_words(result: Mapping[str, Any]) -> str:
     if result["objective"] is None:
         return f"{stopped}, without a solution"
     return f"{stopped} with a gap of {within}" if within else f"{stopped}, without a bound"
+
+
+#: Costs up to this are rounding: objectives are sums of losses of samples.
+FREE = 1e-9
+
+
+def held_in_words(held: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Say of a constraint what the tree has and what is allowed, whether it binds, and what it costs.
+
+    Parameters
+    ----------
+    held
+        An entry of ``constraints`` in ``result.json``.
+    """
+    if held["value"] is None:
+        return "no tree", "", ""
+    numbers = [f"{value:.1%}" if held["share"] else f"{value:g}" for value in (held["value"], held["limit"])]
+    binds = "" if held["binds"] is None else "binds" if held["binds"] else "does not bind"
+    price = held.get("price")
+    if price is None:
+        return f"{numbers[0]}, limit {numbers[1]}", binds, ""
+    least, most, other = price["least"], price["most"], price["objective"]
+    if most is None:
+        cost = f"costs at least {number(least)}" if least > 0 else "its cost is not known"
+    elif most <= FREE:
+        cost = "costs nothing"
+    elif most - least <= FREE * max(1.0, most):
+        cost = f"costs {number(most)}: without it the optimum is {number(other)}"
+    elif least > 0:
+        cost = f"costs {number(least)} to {number(most)}"
+    else:
+        cost = f"costs at most {number(most)}"
+    return f"{numbers[0]}, limit {numbers[1]}", binds, cost
 
 
 def provers_in_words(result: Mapping[str, Any]) -> str:

@@ -18,9 +18,10 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from mipforest.formatting import duration, number, percent, value_text
+from mipforest.problem.constraints import as_options, constraint_of
 from mipforest.problem.parameters import ensemble_parameter_of
 from mipforest.problem.registry import formulation_classes
-from mipforest.problem.result import provers_in_words, status_in_words
+from mipforest.problem.result import held_in_words, provers_in_words, status_in_words
 from mipforest.report.card_section import card_sections
 from mipforest.report.content import Content, content_of
 from mipforest.report.markup import (
@@ -70,6 +71,7 @@ _TITLES = {
     "quality": "Quality",
     "tuning": "Tuning",
     "numbers": "Numbers",
+    "constraints": "Constraints",
     "progress": "Progress",
     "verification": "Verification",
     "reported": "Reported",
@@ -129,6 +131,7 @@ def _sections(content: Content) -> list[Element]:
         *of_card,
         *tuning_section(content),
         numbers_section(result),
+        *constraints_section(result),
         progress_section(result),
         verification_section(result),
         *reported_section(result),
@@ -256,6 +259,9 @@ def _without_tree(content: Content) -> list[Element]:
 #: Most issues, warnings and notes that are listed.
 MAX_LINES = 50
 
+#: Name of the file in the command that has constraints which no option can say.
+CONSTRAINTS = "constraints.toml"
+
 PROVEN_BOUND = "Proven bound"
 
 #: What is said of the check, and its name in ``result.json``.
@@ -314,6 +320,29 @@ def verification_section(result: Mapping[str, Any]) -> Element:
         *_lines("Warnings", result["warnings"]),
         id_="verification",
     )
+
+
+def constraints_section(result: Mapping[str, Any]) -> list[Element]:
+    """Show each constraint of the run: what the tree has on the training samples, whether it binds, what it costs."""
+    if not result.get("constraints"):
+        return []
+    rows: list[list[Part]] = [
+        [short(held["words"]), *held_in_words(held)] for held in result["constraints"][:MAX_LINES]
+    ]
+    text = (
+        "A constraint binds where one training sample or one feature more would break it. Its cost is the objective of "
+        "the tree, less that of the best tree without this constraint and with all others."
+    )
+    return [
+        section(
+            "Constraints",
+            element("p", text),
+            table(
+                ["Constraint", "On the training samples", "Binds", "Cost"], rows, "Constraints on the tree"
+            ),
+            id_="constraints",
+        )
+    ]
 
 
 def reported_section(result: Mapping[str, Any]) -> list[Element]:
@@ -388,11 +417,18 @@ def reproduction_section(result: Mapping[str, Any]) -> Element:
         "The same versions, seed and number of threads take the same way; a time limit is of wall time, so where "
         "it stops a solve may differ. The checksums show whether the samples are the same."
     )
+    _, in_file = as_options(map(constraint_of, (result.get("options") or {}).get("constraints", ())))
+    file = (
+        [element("p", f"{CONSTRAINTS}:"), element("pre", element("code", in_file), tabindex="0")]
+        if in_file
+        else []
+    )
     return section(
         "How to reproduce",
         description_list(pairs),
         *_lines("Notes on the data", data.get("notes") or []),
         what,
+        *file,
         element("p", text),
         id_="reproduce",
     )
@@ -466,6 +502,10 @@ def _solve(result: Mapping[str, Any]) -> Iterator[str]:
     for name in ("scores", "better", "weight", "drop", "keep", "categorical", "decimal", "encoding", "dates"):
         yield from _option(name, source.get(name))
     yield from _option("sep", "tab" if source.get("sep") == "\t" else source.get("sep"))
+    constraints, in_file = as_options(map(constraint_of, options.get("constraints", ())))
+    for kind, words in constraints:
+        yield from _option(kind, words)
+    yield from _option("constraints", CONSTRAINTS if in_file else None)
     yield from _option("solver", result["solver"])
     for name in ("start", "time_limit", "gap", "threads", "seed"):
         value = "inf" if name == "time_limit" and options[name] is None else options[name]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from mipforest.data import DataError, Dataset, load, reward_scores
 from mipforest.data.convention import Convention, DateOrder, Dates
@@ -16,6 +17,8 @@ from mipforest.data.loading import PLAIN, SUFFIXES, TextFormat, is_text_file, re
 from mipforest.data.reward_scores import Scores
 from mipforest.data.table import Missing, text
 from mipforest.data.target import Task
+from mipforest.errors import did_you_mean, some_of
+from mipforest.problem.constraints import Constraint, Parity
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +158,53 @@ class DataSource:
             train, test = merged.split(self.test_size, seed=self.seed)
             return LoadedData(train, test, labels)
         return LoadedData(merged, None, labels)
+
+    def with_groups(self, constraints: Sequence[Constraint], data: Dataset) -> tuple[Constraint, ...]:
+        """Return constraints with the groups of the training samples, where these are no column of the model's table.
+
+        Parameters
+        ----------
+        constraints
+            Those on groups name a column of the table or of the file, dropped ones included.
+        data
+            The training samples, loaded from here.
+
+        Raises
+        ------
+        DataError
+            If there is no such column, or it lacks a value.
+        """
+        known = {column.name for column in data.encoding.columns} | set(data.features.labels)
+        return tuple(
+            own.with_groups(lambda name: self._column(name, data))
+            if isinstance(own, Parity) and own.groups is None and own.column not in known
+            else own
+            for own in constraints
+        )
+
+    def _column(self, name: str, data: Dataset) -> npt.NDArray[Any]:
+        """Return (n,) values of the training samples in a column of the file that is no feature, as text."""
+        path = Path(self.data).expanduser()
+        columns = [column.name for column in data.encoding.columns]
+        if not self.data.endswith(SUFFIXES):
+            raise DataError(
+                f"{data.name} has no column {name!r}{did_you_mean(name, columns)}; it has {some_of(columns)}"
+            )
+        frame = read_file(path, self.written if is_text_file(path) else PLAIN)
+        if list(frame.columns).count(name) != 1:
+            columns = list(map(str, frame.columns))
+            raise DataError(
+                f"{self.data} has no column {name!r}, or several, to compare groups of"
+                f"{did_you_mean(name, columns)}; it has {some_of(columns)}"
+            )
+        values = frame[name].iloc[[int(id) for id in data.samples.labels]]
+        if lacking := int(values.isna().sum()):
+            raise DataError(
+                f"the column {name} lacks the group of {lacking} of {data.n} training samples; fill these in, or leave "
+                "the rows out"
+            )
+        groups: npt.NDArray[Any] = values.astype(str).to_numpy()
+        return groups
 
     def _scored(self, data: Dataset) -> Dataset:
         if self.scores is None:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from mipforest.atomic import atomic_write
+from mipforest.errors import DataError
 from mipforest.files import write_model
 from mipforest.files.mps import mps_text
 from mipforest.files.solutions import write_point
 from mipforest.files.streams import stem
 from mipforest.model.matrix import MatrixForm, statistics
+from mipforest.problem.constraints import Constraint, constraint_of
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ensemble_parameter_of, plain_parameters_of
 from mipforest.problem.problem import Problem
@@ -154,6 +156,8 @@ def write_instance(
         "start_objective": objective,
         "warnings": [*problem.instance.notes, *warnings],
     } | ({"tangents": True} if tangents else {})
+    if problem.constraints:
+        metadata["constraints"] = [own.to_dict() for own in problem.constraints]
     with atomic_write(description, "w") as file:
         file.write(json_text(metadata))
     return metadata
@@ -196,6 +200,8 @@ class Metadata:
         Version of mipforest that wrote the instance.
     tangents
         Whether it has tangents in place of the quadratic objective.
+    constraints
+        Constraints on the tree that its rows have.
     """
 
     path: Path
@@ -211,6 +217,7 @@ class Metadata:
     data_sha256: str
     version: str
     tangents: bool
+    constraints: tuple[Constraint, ...] = ()
 
     def formulation(self, given: Mapping[str, Any], ensemble: str | None) -> Formulation:
         """Make the formulation; nothing that could name a file is taken from the metadata.
@@ -311,6 +318,10 @@ def _metadata_of(path: Path, content: Mapping[str, Any]) -> Metadata:
         source = DataSource.from_dict(content["data_source"])
     except TypeError as error:
         raise RunError(f"{path}: the entry 'data_source' is malformed ({error})") from error
+    try:
+        constraints = tuple(constraint_of(own) for own in content.get("constraints", ()))
+    except (DataError, TypeError) as error:
+        raise RunError(f"{path}: the entry 'constraints' is malformed ({error})") from error
     texts = {key: value if isinstance(value := content.get(key), str) else "" for key in _OPTIONAL}
     return Metadata(
         path=path,
@@ -320,6 +331,7 @@ def _metadata_of(path: Path, content: Mapping[str, Any]) -> Metadata:
         model_sha256=texts["model_sha256"],
         version=texts["mipforest_version"],
         tangents=content.get("tangents") is True,
+        constraints=constraints,
         **{key: content[key] for key in ("instance", "sha256", "model", "variant", "depth", "parameters")},
     )
 

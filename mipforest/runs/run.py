@@ -262,6 +262,7 @@ def import_solution(
             "others; give the right ones with --data"
         )
     problem = formulation.build(loaded.train, metadata.depth)
+    problem.constrain(*source.with_groups(metadata.constraints, loaded.train))
     return Imported(_checked(problem, given, metadata), source, loaded)
 
 

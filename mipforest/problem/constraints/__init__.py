@@ -1,0 +1,45 @@
+"""Constraints as objects, one small class for each kind: made by options, files and estimators.
+
+Each adds its rows to a model, and has its definition on a tree: its value beside its limit.
+"""
+
+from mipforest.problem.constraints.constraint import Built, Constraint, Holding
+from mipforest.problem.constraints.features import (
+    AtMostFeatures,
+    FeatureBudget,
+    Forbid,
+    Monotone,
+    Require,
+    Split,
+)
+from mipforest.problem.constraints.labels import F1, LimitLabel, MinLeaf, Parity, Precision, Recall
+from mipforest.problem.constraints.reading import (
+    KINDS,
+    as_options,
+    constraint_of,
+    constraints_of,
+    read_constraints,
+)
+
+__all__ = [
+    "F1",
+    "KINDS",
+    "AtMostFeatures",
+    "Built",
+    "Constraint",
+    "FeatureBudget",
+    "Forbid",
+    "Holding",
+    "LimitLabel",
+    "MinLeaf",
+    "Monotone",
+    "Parity",
+    "Precision",
+    "Recall",
+    "Require",
+    "Split",
+    "as_options",
+    "constraint_of",
+    "constraints_of",
+    "read_constraints",
+]

@@ -1,0 +1,406 @@
+"""Constraints on the features of a tree: forbidden, required, counted, paid, monotone, or in a fixed split."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from mipforest.arrays import FloatArray
+from mipforest.data import Dataset
+from mipforest.data.columns import column_of_features, counted_as_one, features_named, steps
+from mipforest.errors import DataError
+from mipforest.problem.constraints import rows as helpers
+from mipforest.problem.constraints.constraint import (
+    ROUNDING,
+    Built,
+    Constraint,
+    Holding,
+    count,
+    joined,
+    listed,
+    name,
+    names,
+)
+from mipforest.trees import Predictor
+
+
+@dataclass(frozen=True)
+class Forbid(Constraint):
+    """Columns or features that the tree may not use, linear leaves included.
+
+    Attributes
+    ----------
+    features
+        Their names; the name of a column stands for all of its features.
+    nodes
+        Branch nodes (root 0) whose splits may not use them; the whole tree when left out.
+    """
+
+    features: tuple[str, ...]
+    nodes: tuple[int, ...] | None = None
+
+    kind: ClassVar[str] = "forbid"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", names(self.kind, self.features))
+        if self.nodes is not None:
+            object.__setattr__(self, "nodes", tuple(count("forbid: nodes", node) for node in self.nodes))
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Read ``NAME,NAME``."""
+        return [cls(tuple(listed(text)))]
+
+    @property
+    def words(self) -> str:
+        """The names, and the nodes where they are some."""
+        return joined(self.features) + ("" if self.nodes is None else f" at nodes {self.nodes}")
+
+    def rows(self, problem: Built) -> None:
+        """Add the rows of :func:`mipforest.constraints.forbid_features`."""
+        for node in self.nodes or ():
+            _check_node(self.kind, problem, node)
+        helpers.forbid_features(problem, self.features, nodes=self.nodes)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Count the names that are used."""
+        used = tree.features_used()
+        where = used.overall if self.nodes is None else [j for t in self.nodes for j in used.per_node[t]]
+        return Holding(float(_count_used(data, self.features, where)), 0.0, None)
+
+
+@dataclass(frozen=True)
+class Require(Constraint):
+    """Columns or features that some split has to use; of a column one of its features.
+
+    Attributes
+    ----------
+    features
+        Their names.
+    """
+
+    features: tuple[str, ...]
+
+    kind: ClassVar[str] = "require"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", names(self.kind, self.features))
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Read ``NAME,NAME``."""
+        return [cls(tuple(listed(text)))]
+
+    @property
+    def words(self) -> str:
+        """The names."""
+        return joined(self.features)
+
+    def rows(self, problem: Built) -> None:
+        """Add the rows of :func:`mipforest.constraints.require_features`."""
+        helpers.require_features(problem, self.features)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Count the names that splits use."""
+        used = [j for own in tree.features_used().per_node for j in own]
+        return Holding(float(_count_used(data, self.features, used)), float(len(self.features)), None)
+
+
+def _count_used(data: Dataset, names: tuple[str, ...], used: Any) -> int:
+    return sum(bool(np.isin(features_named(data, name), list(used)).any()) for name in names)
+
+
+@dataclass(frozen=True)
+class AtMostFeatures(Constraint):
+    """A largest number of columns that the tree uses.
+
+    Attributes
+    ----------
+    most
+        The number.
+    """
+
+    most: int
+
+    kind: ClassVar[str] = "at-most-features"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "most", count(self.kind, self.most))
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Read a number."""
+        return [cls(text)]  # type: ignore[arg-type]
+
+    @property
+    def words(self) -> str:
+        """The number."""
+        return str(self.most)
+
+    def rows(self, problem: Built) -> None:
+        """Add the row of :func:`mipforest.constraints.feature_budget` with costs of 1."""
+        helpers.feature_budget(problem, self.most)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Count the columns that are used."""
+        used = column_of_features(data)[list(tree.features_used().overall)]
+        return self.at_most(float(len(np.unique(used))), float(self.most), 1.0)
+
+
+@dataclass(frozen=True)
+class FeatureBudget(Constraint):
+    """A largest cost of all columns that the tree uses together, each paid once.
+
+    Attributes
+    ----------
+    budget
+        The largest cost.
+    cost
+        Cost of each column by name, 0 for those left out; 1 for each column when left out.
+    """
+
+    budget: float
+    cost: Mapping[str, float] | None = None
+
+    kind: ClassVar[str] = "feature-budget"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "budget", _amount(self.budget, "the budget"))
+        if self.cost is None:
+            return
+        if not isinstance(self.cost, Mapping):
+            raise DataError(
+                f"feature-budget: cost is {self.cost!r:.60}; give a number for each column by name"
+            )
+        cost = {name: _amount(value, f"the cost of {name}") for name, value in self.cost.items()}
+        object.__setattr__(self, "cost", cost)
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Read a number, or the name of a TOML file with ``budget`` and a table ``cost``."""
+        if not text.strip().endswith(".toml"):
+            return [cls(_amount(text, "the budget"))]
+        content = read_toml(Path(text.strip()))
+        if "budget" not in content:
+            raise DataError(
+                f"{text} has no budget; write 'budget = 25', and costs under [cost] as in 'age = 0'"
+            )
+        return [cls.from_dict(content)]
+
+    @property
+    def words(self) -> str:
+        """The budget, and the costs."""
+        costs = ", ".join(f"{name} {value:g}" for name, value in (self.cost or {}).items())
+        return f"{self.budget:g}" + (f" (costs: {costs})" if costs else "")
+
+    def rows(self, problem: Built) -> None:
+        """Add the row of :func:`mipforest.constraints.feature_budget`."""
+        helpers.feature_budget(problem, self.budget, 1.0 if self.cost is None else self.cost)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Add the costs of what is used."""
+        columns = [column.name for column in data.encoding.columns]
+        cost = dict.fromkeys(columns, 1.0) if self.cost is None else self.cost
+        used = list(tree.features_used().overall)
+        paid = {name: bool(np.isin(counted_as_one(data, name), used).any()) for name in cost}
+        value = sum(cost[name] for name in cost if paid[name])
+        more = min((cost[name] for name in cost if not paid[name] and cost[name] > 0), default=0.0)
+        return self.at_most(float(value), self.budget, more)
+
+    def __hash__(self) -> int:
+        return hash((self.budget, tuple((self.cost or {}).items())))
+
+
+def _amount(given: Any, what: str) -> float:
+    try:
+        number = float(given)
+    except (TypeError, ValueError):
+        number = np.nan
+    if isinstance(given, bool) or not (np.isfinite(number) and number >= 0):
+        raise DataError(f"feature-budget: {what} is {given!r:.60}; give a number of 0 or more")
+    return number
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises
+    ------
+    DataError
+        If there is none, or it is malformed.
+    """
+    try:
+        return tomllib.loads(path.expanduser().read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror}); give a TOML file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"{path} is no TOML file: {error}; correct it there") from None
+
+
+@dataclass(frozen=True)
+class Monotone(Constraint):
+    """A larger value of a column never turns a prediction from the second class to the first, or the other way round.
+
+    Attributes
+    ----------
+    feature
+        The column, or a feature; see :func:`mipforest.constraints.monotone`.
+    increasing
+        Whether predictions rise in it; else they fall.
+    """
+
+    feature: str
+    increasing: bool = True
+
+    kind: ClassVar[str] = "monotone"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.feature, str) or not isinstance(self.increasing, bool):
+            raise DataError(
+                f"monotone: {self.feature!r}, {self.increasing!r} is no column with true or false"
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Read ``NAME+,NAME-``."""
+        found = []
+        for part in listed(text):
+            if part[-1] not in "+-" or len(part) == 1:
+                raise DataError(
+                    f"monotone: {part!r} does not say whether predictions rise or fall; write {part}+ or {part}-"
+                )
+            found.append(cls(part[:-1].strip(), part[-1] == "+"))
+        return found
+
+    @property
+    def words(self) -> str:
+        """Name and sign."""
+        return joined([self.feature + ("+" if self.increasing else "-")])
+
+    def rows(self, problem: Built) -> None:
+        """Add the rows of :func:`mipforest.constraints.monotone`."""
+        helpers.monotone(problem, self.feature, increasing=self.increasing)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Count the training samples whose prediction goes the wrong way as their value of the column changes.
+
+        The values are those of the training samples, :data:`STEPS` quantiles where they are more.
+        """
+        own, values = steps(data, self.feature)
+        asked = np.arange(data.n)[:: max(1, data.n // SAMPLES)]
+        wrong = np.zeros(len(asked), dtype=bool)
+        highest = np.full(len(asked), -np.inf)
+        for group in values if self.increasing else values[::-1]:
+            among = []
+            for value in group[np.unique(np.linspace(0, len(group) - 1, STEPS).astype(int))]:
+                X = data.X_raw[asked].copy()
+                X[:, own] = value
+                among.append(_outcome(tree, X))
+            wrong |= np.min(among, axis=0) < highest - ROUNDING
+            highest = np.maximum(highest, np.max(among, axis=0))
+        return Holding(float(wrong.sum()), 0.0, None)
+
+
+#: Values of a column and training samples at which predictions are compared.
+STEPS, SAMPLES = 40, 500
+
+
+def _outcome(tree: Predictor, X: FloatArray) -> FloatArray:
+    """Return (n,) what rises: the risk of a score card, else the number of the class or the value."""
+    if not tree.is_tree and tree.gives_probabilities:
+        return tree.predict_proba(X)[:, -1]
+    return np.asarray(tree.predict(X), dtype=np.float64)
+
+
+def _check_node(kind: str, problem: Built, node: int) -> None:
+    if node >= (branches := problem.topology.n_branches):
+        raise DataError(
+            f"{kind}: there is no branch node {node}; a tree of depth {problem.topology.depth} has the nodes 0 to "
+            f"{branches - 1}"
+        )
+
+
+#: ``1: age >= 60``, with or without the node.
+_SPLIT = re.compile(r"(?:(?P<node>\d+)\s*:)?\s*(?P<feature>.+?)\s*(?P<sign>>=|<)\s*(?P<threshold>[^<>=]+)")
+_LEVEL = re.compile(r"(?:(?P<node>\d+)\s*:)?\s*(?P<feature>[^<>]+=[^<>]+)")
+
+
+@dataclass(frozen=True)
+class Split(Constraint):
+    """A split: samples with a value below a threshold go left at a node, others right.
+
+    Attributes
+    ----------
+    feature
+        A column of numbers, or a feature.
+    threshold
+        In original units.
+    node
+        Branch node in heap order: the root is 0, the nodes below node t are 2t + 1 (left) and 2t + 2.
+    """
+
+    feature: str
+    threshold: float
+    node: int = 0
+
+    kind: ClassVar[str] = "split"
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "threshold", float(self.threshold))
+        except (TypeError, ValueError):
+            raise DataError(f"split: {self.threshold!r} is no threshold; give a number") from None
+        if not np.isfinite(self.threshold):
+            raise DataError(f"split: the threshold is {self.threshold}; give a finite number")
+        object.__setattr__(self, "node", count(self.kind, self.node))
+        name(self.kind, self.feature)
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Read ``age >= 60``, ``age < 60``, ``colour=red``, or one of these after a node, as in ``1: age >= 60``."""
+        if found := _SPLIT.fullmatch(text.strip()):
+            return [cls(found["feature"], found["threshold"], int(found["node"] or 0))]  # type: ignore[arg-type]
+        if found := _LEVEL.fullmatch(text.strip()):
+            return [cls(found["feature"].strip(), 0.5, int(found["node"] or 0))]
+        raise DataError(
+            f"split: {text!r} is no split; write it as 'age >= 60', at another node than the root as '1: age >= 60'"
+        )
+
+    @property
+    def words(self) -> str:
+        """The split, with its node where this is not the root."""
+        return (f"{self.node}: " if self.node else "") + f"{self.feature} >= {self.threshold:.10g}"
+
+    def rows(self, problem: Built) -> None:
+        """Add the rows of :func:`mipforest.constraints.fix_split`."""
+        _check_node(self.kind, problem, self.node)
+        own = features_named(problem.data, self.feature)
+        if len(own) == 1 and self.feature in problem.data.features.labels:
+            x = problem.data.X_raw[:, own[0]]
+            if not x.min() < self.threshold <= x.max():
+                raise DataError(
+                    f"split: {self.words} puts all training samples on one side: {self.feature} lies between "
+                    f"{x.min():g} and {x.max():g}; choose a threshold inside"
+                )
+        helpers.fix_split(problem, self.feature, self.threshold, node=self.node)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Count the training samples at the node that the split sends to the wrong side."""
+        own = features_named(data, self.feature)
+        base = {column.name: column.base for column in data.encoding.columns}.get(self.feature, 0)
+        left = data.X_raw[:, own] < self.threshold - base
+        known = (left == left[:, :1]).all(axis=1)  # missing values may go either way
+        at = np.asarray(tree.apply(data.X_raw))
+        child = np.zeros_like(at)
+        while (at > 0).any():
+            above = (at - 1) // 2
+            child = np.where(above == self.node, at, child)
+            at = above
+        wrong = (child > 0) & known & ((child == 2 * self.node + 1) != left[:, 0])
+        return Holding(float(wrong.sum()), 0.0, None)

@@ -1,0 +1,312 @@
+"""Constraints on predictions of the training samples: shares of groups, rates of a class, shares of a label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.cards import ScoreCard
+from mipforest.data import Dataset
+from mipforest.data.columns import features_named
+from mipforest.errors import DataError
+from mipforest.problem.constraints import rows as helpers
+from mipforest.problem.constraints.constraint import (
+    Built,
+    Constraint,
+    Holding,
+    count,
+    listed,
+    name,
+    named_share,
+    percent,
+    share,
+)
+from mipforest.trees import Predictor
+
+
+def _predicted(tree: Predictor, data: Dataset, label: str | None) -> BoolArray:
+    """Return (n,) which training samples are predicted a class; the last one where none is named."""
+    k = len(data.classes) - 1 if label is None else data.classes.index(label)
+    chosen: BoolArray = np.asarray(tree.predict(data.X_raw)) == k
+    return chosen
+
+
+@dataclass(frozen=True)
+class Parity(Constraint):
+    """Shares of positive predictions of any two groups, by weight, within a tolerance of each other.
+
+    Attributes
+    ----------
+    column
+        Column of the table that holds the groups; it need not be a feature, see :meth:`with_groups`.
+    most
+        Largest difference of shares, 0 to 1.
+    positive
+        The positive class; the last one when left out.
+    groups
+        (n,) group of each training sample; read from the features of the column when left out.
+    """
+
+    column: str
+    most: float
+    positive: str | None = None
+    groups: Any = field(default=None, compare=False, repr=False, metadata={"kept": False})
+
+    kind: ClassVar[str] = "parity"
+    _shares: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "most", share(self.kind, self.most))
+        name(self.kind, self.column)
+        if self.positive is not None:
+            name(self.kind, self.positive)
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Read ``COLUMN=SHARE``."""
+        return [cls(*named_share(cls.kind, part)) for part in listed(text)]
+
+    @property
+    def words(self) -> str:
+        """Column and tolerance."""
+        return f"{self.column}={percent(self.most)}"
+
+    def with_groups(self, read: Callable[[str], Any]) -> Parity:
+        """Return it with the groups that a function reads of its column."""
+        return replace(self, groups=read(self.column))
+
+    def rows(self, problem: Built) -> None:
+        """Add the rows of :func:`mipforest.constraints.demographic_parity`."""
+        helpers.demographic_parity(
+            problem, self._groups(problem.data).tolist(), self.most, positive=self.positive
+        )
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Compare the largest difference of shares with the tolerance."""
+        chosen = _predicted(tree, data, self.positive)
+        number = np.unique(self._groups(data), return_inverse=True)[1]
+        sizes = np.bincount(number, data.weights)
+        shares = np.bincount(number, data.weights * chosen) / sizes
+        step = float((data.weights / sizes[number]).max())
+        return self.at_most(float(shares.max() - shares.min()), self.most, step)
+
+    def _groups(self, data: Dataset) -> IntArray:
+        if self.groups is not None:
+            given = np.asarray(self.groups)
+            return np.unique(given.astype(str) if given.dtype == object else given, return_inverse=True)[1]
+        own = features_named(data, self.column)
+        return np.unique(data.X_raw[:, own], axis=0, return_inverse=True)[1].ravel()
+
+
+@dataclass(frozen=True)
+class _Rate(Constraint):
+    """A rate of a class that is at least a number.
+
+    Attributes
+    ----------
+    label
+        The class.
+    least
+        Least rate, 0 to 1.
+    """
+
+    label: str
+    least: float
+
+    _shares: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "least", share(self.kind, self.least))
+        name(self.kind, self.label)
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Read ``CLASS=SHARE``."""
+        return [cls(*named_share(cls.kind, part)) for part in listed(text)]
+
+    @property
+    def words(self) -> str:
+        """Class and rate."""
+        return f"{self.label}={percent(self.least)}"
+
+    def _sums(self, tree: Predictor, data: Dataset) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """Return weights with the sum 1, the samples of the class, and those that are predicted it."""
+        true = data.y == data.classes.index(self.label)
+        return data.weights / data.weights.sum(), true, _predicted(tree, data, self.label)
+
+
+@dataclass(frozen=True)
+class Recall(_Rate):
+    """The share of the samples of a class that are predicted it, by weight."""
+
+    kind: ClassVar[str] = "recall"
+
+    def rows(self, problem: Built) -> None:
+        """Add the row of :func:`mipforest.constraints.min_recall`."""
+        helpers.min_recall(problem, self.least, positive=self.label)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Compare the recall with the least one."""
+        weight, true, chosen = self._sums(tree, data)
+        whole = weight[true].sum()
+        return self.at_least(
+            float(weight[true & chosen].sum() / whole), self.least, float(weight[true].max() / whole)
+        )
+
+
+@dataclass(frozen=True)
+class Precision(_Rate):
+    """The share of the samples that are predicted a class that belong to it, by weight; 1 where none is."""
+
+    kind: ClassVar[str] = "precision"
+
+    def rows(self, problem: Built) -> None:
+        """Add the row of :func:`mipforest.constraints.min_precision`."""
+        helpers.min_precision(problem, self.least, positive=self.label)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Compare the precision with the least one."""
+        weight, true, chosen = self._sums(tree, data)
+        whole = weight[chosen].sum()
+        if whole == 0:
+            return Holding(1.0, self.least, False)
+        hit = float(weight[true & chosen].sum())
+        # One sample of another class, of the largest weight, is predicted this one, too.
+        worse = hit / float(whole + weight.max())
+        return self.at_least(hit / float(whole), self.least, hit / float(whole) - worse)
+
+
+@dataclass(frozen=True)
+class F1(_Rate):
+    """The F1 score of a class, by weight."""
+
+    kind: ClassVar[str] = "f1"
+
+    def rows(self, problem: Built) -> None:
+        """Add the row of :func:`mipforest.constraints.min_f1`."""
+        helpers.min_f1(problem, self.least, positive=self.label)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Compare the score with the least one."""
+        weight, true, chosen = self._sums(tree, data)
+        both, hit = float(weight[true].sum() + weight[chosen].sum()), float(weight[true & chosen].sum())
+        value = 2 * hit / both if both else 0.0
+        worse = 2 * hit / (both + float(weight.max()))
+        return self.at_least(value, self.least, value - worse)
+
+
+@dataclass(frozen=True)
+class LimitLabel(Constraint):
+    """At most a share of the training samples, by weight, are predicted a class or get a decision.
+
+    Attributes
+    ----------
+    label
+        The class, the treatment or the decision.
+    most
+        Largest share, 0 to 1.
+    """
+
+    label: str
+    most: float
+
+    kind: ClassVar[str] = "limit-label"
+    _shares: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "most", share(self.kind, self.most))
+        name(self.kind, self.label)
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Read ``LABEL=SHARE``."""
+        return [cls(*named_share(cls.kind, part)) for part in listed(text)]
+
+    @property
+    def words(self) -> str:
+        """Label and share."""
+        return f"{self.label}={percent(self.most)}"
+
+    def rows(self, problem: Built) -> None:
+        """Add the row of :func:`mipforest.constraints.limit_label`."""
+        helpers.limit_label(problem, self.label, self.most)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Compare the share with the largest one."""
+        weight = data.weights / data.weights.sum()
+        value = float(weight[_predicted(tree, data, self.label)].sum())
+        return self.at_most(value, self.most, float(weight.max()))
+
+
+@dataclass(frozen=True)
+class MinLeaf(Constraint):
+    """Every leaf that holds training samples holds at least so many, or at least a share of their weight.
+
+    Attributes
+    ----------
+    least
+        A whole number of samples, or a text such as ``5%``.
+    """
+
+    least: int | str
+
+    kind: ClassVar[str] = "min-leaf"
+
+    def __post_init__(self) -> None:
+        text = str(self.least).strip()
+        least: int | str = count_of(text) if not text.endswith("%") else percent(share(self.kind, text))
+        object.__setattr__(self, "least", least)
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Read a number or a share."""
+        return [cls(text)]
+
+    @property
+    def words(self) -> str:
+        """Number or share."""
+        return str(self.least)
+
+    @property
+    def of_shares(self) -> bool:
+        """Whether it is a share."""
+        return isinstance(self.least, str)
+
+    def rows(self, problem: Built) -> None:
+        """Add the rows of :func:`mipforest.constraints.min_samples_leaf` or ``min_weight_fraction_leaf``."""
+        if isinstance(self.least, str):
+            helpers.min_weight_fraction_leaf(problem, share(self.kind, self.least))
+            return
+        if self.least > problem.data.n:
+            raise DataError(
+                f"min-leaf: a leaf has to hold {self.least} training samples, and there are {problem.data.n} in all; "
+                "ask for fewer"
+            )
+        helpers.min_samples_leaf(problem, self.least)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Compare the smallest leaf that holds samples, or side of a rule of a score card, with the least size."""
+        if isinstance(tree, ScoreCard):
+            held = [rule.holds(data.X_raw) for rule in tree.rules]
+            sides = [side for rule in held for side in (rule, ~rule)]
+        else:
+            leaves = np.asarray(tree.apply(data.X_raw))
+            sides = [leaves == leaf for leaf in np.unique(leaves)]
+        if isinstance(self.least, str):
+            weight = data.weights / data.weights.sum()
+            smallest = min((float(weight[side].sum()) for side in sides), default=1.0)
+            return self.at_least(smallest, share(self.kind, self.least), float(weight.max()))
+        least = min((float(side.sum()) for side in sides), default=float(data.n))
+        return self.at_least(least, float(self.least), 1.0)
+
+
+def count_of(text: str) -> int:
+    """Read the least number of samples of a leaf."""
+    try:
+        return count("min-leaf", text, 1)
+    except DataError as error:
+        raise DataError(f"{error}, nor a share such as 5%") from None
