@@ -463,8 +463,16 @@ def _solve(result: Mapping[str, Any]) -> Iterator[str]:
     for name in ("positive", "task", "missing", "scaling", "test_size", "test"):
         yield from _option(name, source[name])
     yield from _option("rewards", ",".join(source.get("rewards", ())) or None)
-    for name in ("scores", "better", "weight", "drop", "keep", "categorical", "decimal", "encoding", "dates"):
+    for name in (
+        *("scores", "better", "weight", "drop", "keep", "categorical", "decimal", "thousands", "encoding"),
+        *("dates", "date_order"),
+    ):
         yield from _option(name, source.get(name))
+    yield from _option("skip_lines", source.get("skip_lines") or None)
+    for name in ("missing_values", "keep_words", "names"):
+        yield from _option(name, ",".join(source.get(name) or ()) or None)
+    if source.get("header") is False:
+        yield "--no-header"
     yield from _option("sep", "tab" if source.get("sep") == "\t" else source.get("sep"))
     yield from _option("solver", result["solver"])
     for name in ("start", "time_limit", "gap", "threads", "seed"):
@@ -541,6 +549,11 @@ def progress_section(result: Mapping[str, Any]) -> Element:
         return section("Progress", element("p", "The solver reported no progress."), id_="progress")
     drawn = [moments[i] for i in thinned(len(moments))]
     end = max(drawn[-1].seconds, float(result["seconds"]), 1e-3)
+    first = moments[0].gap
+    if len({m.objective for m in moments}) == 1 and first is not None and 100 * first <= CLOSED:
+        at = duration(moments[0].seconds)
+        text = f"The gap was closed at once, {at} after the start: there is no curve to draw."
+        return section("Progress", element("p", text), _events(moments), id_="progress")
     charts = [_values(drawn, end, str(result.get("finds", "tree"))), *_gap(drawn, end)]
     return section("Progress", element("div", *charts, class_="beside"), _events(moments), id_="progress")
 
