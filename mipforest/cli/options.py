@@ -397,11 +397,19 @@ class DataOptions:
             help="Column of sample weights. A sample's loss counts this many times; weight 0 leaves the sample out.",
         ),
     ] = None
+    balanced: Annotated[
+        bool,
+        Option(
+            "--balanced",
+            help="Weigh samples so that all classes count the same, n/(K n_k); --weight comes on top.",
+        ),
+    ] = False
     positive: Annotated[
         list[str] | None,
         Option(
             metavar="CLASS",
-            help="Tell this class from all others: two classes are made of several. Repeatable.",
+            help="Tell this class from all others: two classes are made of several. Of a score card the risk is that of "
+            "this class, by default of the rarer one. Repeatable.",
         ),
     ] = None
     task: Annotated[
@@ -596,7 +604,15 @@ class DataOptions:
             header=not self.no_header,
             names=None if self.names is None else listed(self.names),
             skip_lines=self.skip_lines,
+            balanced=self.balanced,
+            rarer_positive=self._finds_card(model),
         )
+
+    @staticmethod
+    def _finds_card(model: str | None) -> bool:
+        from mipforest.problem.registry import get_formulation
+
+        return model is not None and not get_formulation(model).gives.is_tree
 
     def _scaling(self, model: str | None) -> ScalingRule:
         if self.scaling is not None:
