@@ -16,6 +16,7 @@ from mipforest.cli.errors import USAGE, ReportingGroup
 from mipforest.cli.exchange import check, export, import_solution
 from mipforest.cli.instances import app as instances
 from mipforest.cli.lists import data, models, solvers
+from mipforest.cli.options import BriefHelp
 from mipforest.cli.outcome import show
 from mipforest.cli.output import open_standard_streams
 from mipforest.cli.pictures import plot, report, vite
@@ -50,7 +51,7 @@ for command, panel in (
     (data, "What there is"),
     (doctor, "What there is"),
 ):
-    app.command(rich_help_panel=panel)(command)
+    app.command(rich_help_panel=panel, cls=BriefHelp if command is solve else None)(command)
 app.command("import", rich_help_panel="Instances")(import_solution)
 app.add_typer(campaign, name="campaign", rich_help_panel="Solve")
 app.add_typer(campaign, name="bench", callback=name_has_changed, hidden=True)
