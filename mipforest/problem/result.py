@@ -514,7 +514,7 @@ def proof_in_words(result: Mapping[str, Any]) -> str:
             return f"{beside}; nothing of the {found}, which is not verified"
         exactly = closed(objective, bound)
         return f"{beside}: no {found} of this model is better{constants}" + (
-            "" if exactly else f" by more than {within}"
+            "" if exactly else f" by more than {within.removeprefix('< ')}"
         )
     if closed(objective, bound):
         return f"{beside}; not called optimal, for the reason that is noted"
