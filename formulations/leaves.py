@@ -168,8 +168,8 @@ def declare_class_leaves(m: Model, instance: ClassTreeInstance) -> VarArray:
     """Write the classes of leaves and their charges by the thesis' rows; return the charges L (|L|,)."""
     leaves, classes, most = instance.topology.leaves, list(instance.data.classes), instance.most
     z, used = m["z"], m["l"]
-    c = m.binary("c", (classes, leaves))
-    L = m.nonnegative("L", leaves)  # (2.22)
+    c = m.binary("c", (classes, leaves), meaning="1 for the class that a leaf predicts")
+    L = m.nonnegative("L", leaves, meaning="charges of a leaf: its errors, unless there are costs")  # (2.22)
     charged = instance.charges.T @ z  # N_t - N_kt of (2.15), (2.16)
     m.add("one_class", c.sum(axis=0) == used, over=leaves)  # (2.18)
     m.add("loss", L >= charged - most * (1 - c), over=(classes, leaves))  # (2.20)

@@ -156,14 +156,22 @@ class LossOptimal(LevelTree):
 
         w, b = declare_hyperplanes(m, instance)
         xi = nodes.loss.slack(m, (data.samples, slacks.over))
-        z = m.binary("z", (data.samples, topology.last_branches))
+        z = m.binary(
+            "z", (data.samples, topology.last_branches), meaning="whether a sample reaches a last node"
+        )
         score = data.X @ w.T + b
         away = 1 - z @ topology.reach
 
         losses = slacks.C @ (data.weights @ xi)
         objective = nodes.norm.declare(m, w[np.asarray(charged)]) + losses  # (3.12), (3.16)
         if nodes.alpha is not None:
-            objective = objective + nodes.alpha * m.nonnegative("u", topology.branches).sum()
+            objective = (
+                objective
+                + nodes.alpha
+                * m.nonnegative(
+                    "u", topology.branches, meaning="features of a node beyond those that are free"
+                ).sum()
+            )
         m.minimize(objective)
         m.add("assign", z.sum(axis=1) == 1, over=data.samples)  # (3.6)
         nodes.loss.declare(
@@ -180,7 +188,7 @@ class LossOptimal(LevelTree):
             m.add("right", above >= -M_right * (1 - right), over=upper_nodes)  # (3.7b)
             m.add("left", above + self.epsilon <= M_left * (1 - left), over=upper_nodes)  # (3.7a)
         if nodes.budget is not None:
-            s = m.binary("s", (topology.branches, data.features))
+            s = m.binary("s", (topology.branches, data.features), meaning="whether a node uses a feature")
             m.add("below", w >= -limits.M_w * s, over=(topology.branches, data.features))  # (3.14)
             m.add("above", w <= limits.M_w * s, over=(topology.branches, data.features))  # (3.14)
             if nodes.alpha is None:

@@ -129,8 +129,10 @@ class Margot(LinearTree):
         )
 
         w, b = declare_hyperplanes(m, instance)
-        xi = m.nonnegative("xi", all_nodes)  # (8)
-        z = m.binary("z", (data.samples, topology.last_branches))  # (6)
+        xi = m.nonnegative("xi", all_nodes, meaning="slack of a sample's margin at a node")  # (8)
+        z = m.binary(
+            "z", (data.samples, topology.last_branches), meaning="whether a sample reaches a last node"
+        )  # (6)
         score = X @ w.T + b
 
         m.minimize(0.5 * sum_squares(w) + C @ (data.weights @ xi))
@@ -186,7 +188,7 @@ class HfsMargot(Margot):
     def declare(self, m: Model, instance: LinearInstance) -> None:
         super().declare(m, instance)
         branches, w, M_w = instance.topology.branches, m["w"], instance.limits.M_w
-        s = m.binary("s", (branches, instance.data.features))  # (12)
+        s = m.binary("s", (branches, instance.data.features), meaning="whether a node uses a feature")  # (12)
         m.add("below", w >= -M_w * s, over=(branches, instance.data.features))  # (11)
         m.add("above", w <= M_w * s, over=(branches, instance.data.features))  # (11)
         m.add("budget", s.sum(axis=1) <= instance.nodes.budget, over=branches)  # (HFS)
@@ -220,8 +222,8 @@ class SfsMargot(Margot):
     def declare(self, m: Model, instance: LinearInstance) -> None:
         super().declare(m, instance)
         branches, w, M_w = instance.topology.branches, m["w"], instance.limits.M_w
-        u = m.nonnegative("u", branches)
-        s = m.binary("s", (branches, instance.data.features))  # (12)
+        u = m.nonnegative("u", branches, meaning="features of a node beyond those that are free")
+        s = m.binary("s", (branches, instance.data.features), meaning="whether a node uses a feature")  # (12)
         m.minimize(
             0.5 * sum_squares(w) + instance.nodes.C @ (instance.data.weights @ m["xi"]) + self.alpha * u.sum()
         )

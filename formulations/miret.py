@@ -218,11 +218,23 @@ class Miret(Formulation):
         data, topology, target, group = instance.data, instance.topology, instance.target, instance.group
         members = [data.samples[i] for i in instance.first]
         nodes, sides = (topology.branches, data.features), (members, topology.branches)
-        a = m.continuous("a", nodes, lower=-1.0 * instance.allowed, upper=1.0 * instance.allowed)
-        b = m.continuous("b", topology.branches, lower=instance.least_intercept, upper=1)  # section 7.2
-        s = m.binary("s", nodes)
+        a = m.continuous(
+            "a",
+            nodes,
+            lower=-1.0 * instance.allowed,
+            upper=1.0 * instance.allowed,
+            meaning="weights of a node's hyperplane",
+        )
+        b = m.continuous(
+            "b",
+            topology.branches,
+            lower=instance.least_intercept,
+            upper=1,
+            meaning="intercept of a node's hyperplane",
+        )  # section 7.2
+        s = m.binary("s", nodes, meaning="whether a node uses a feature")
         s.set_bounds(upper=instance.allowed)  # (14), (15)
-        z = m.binary("z", (members, topology.leaves))
+        z = m.binary("z", (members, topology.leaves), meaning="whether a group of samples reaches a leaf")
 
         unfaithfulness = (target.wrong_weights(group)[:, fixed_labels(topology)] * z).sum()
         m.minimize(unfaithfulness + (instance.costs * s).sum())
@@ -233,7 +245,10 @@ class Miret(Formulation):
         goes_left: Expression = z @ topology.leaf_reach_left
         goes_right: Expression = z @ topology.leaf_reach_right
         if self.variant != "paper":  # sides on which a solver can branch
-            g_left, g_right = m.binary("goes_left", sides), m.binary("goes_right", sides)
+            g_left, g_right = (
+                m.binary("goes_left", sides, meaning="whether a group goes left at a node"),
+                m.binary("goes_right", sides, meaning="whether a group goes right at a node"),
+            )
             m.add("leaves_left", g_left == goes_left, over=sides)  # section 7.3
             m.add("leaves_right", g_right == goes_right, over=sides)  # section 7.3
             m.add("root", g_left[:, 0] + g_right[:, 0] == 1, over=members)  # section 7.3

@@ -166,10 +166,17 @@ class UnivariateLabels(LabelledTree):
         gains, baseline = instance.gains, instance.baseline
         group, label = np.nonzero(gains)
 
-        c = m.binary("c", (list(data.classes), topology.leaves))
-        d = m.binary("d", topology.branches)
+        c = m.binary(
+            "c", (list(data.classes), topology.leaves), meaning="1 for the class that a leaf predicts"
+        )
+        d = m.binary("d", topology.branches, meaning="whether a node splits")
         left = routing.declare_splits(m, d)  # (a), (b)
-        q = m.nonnegative("q", (len(group), topology.leaves), upper=1)
+        q = m.nonnegative(
+            "q",
+            (len(group), topology.leaves),
+            upper=1,
+            meaning="share of the samples of a class in a group that reach a leaf and are predicted right there",
+        )
         errors = instance.costliest - gains[group, label] @ q.sum(axis=1)
         m.minimize(errors / baseline + self.alpha * d.sum())  # (2.23)
         m.add("one_class", c.sum(axis=0) == 1, over=topology.leaves)  # (2.18)

@@ -72,11 +72,19 @@ class Ogrs(RiskScore):
         M = max(self.max_points, -self.min_points)
         rules = [f"rule{t + 1}" for t in range(T)]
 
-        a, z = m.binary("a", (data.features, rules)), m.binary("z", (data.samples, rules))
-        b, beta = m.continuous("b", rules), m.continuous("beta")
-        s = m.integer("s", rules, lower=self.min_points, upper=self.max_points)
-        s_bar = m.continuous("s_bar", (data.samples, rules))
-        zeta = m.nonnegative("zeta", data.samples)
+        a, z = (
+            m.binary("a", (data.features, rules), meaning="1 for the feature of a rule"),
+            m.binary("z", (data.samples, rules), meaning="whether a rule holds for a sample"),
+        )
+        b, beta = (
+            m.continuous("b", rules, meaning="threshold of a rule, of scaled features"),
+            m.continuous("beta", meaning="intercept of the card"),
+        )
+        s = m.integer("s", rules, lower=self.min_points, upper=self.max_points, meaning="points of a rule")
+        s_bar = m.continuous(
+            "s_bar", (data.samples, rules), meaning="points of a rule where it holds, else 0"
+        )
+        zeta = m.nonnegative("zeta", data.samples, meaning="log-loss of a sample")
         value, each = X @ a, (data.samples, rules)
 
         m.minimize(data.weights @ zeta)
@@ -101,7 +109,7 @@ class Ogrs(RiskScore):
             m.add("binary_above", b[None, :] - 0.5 >= a[binary] - 1)
             m.add("binary_below", b[None, :] - 0.5 <= 1 - a[binary])
         if self.exact_rules:
-            d = m.binary("d", rules)
+            d = m.binary("d", rules, meaning="whether a rule has positive points")
             m.add("positive_if", s >= d + self.min_points * (1 - d), over=rules)
             m.add("negative_else", s <= self.max_points * d - (1 - d), over=rules)
 

@@ -99,9 +99,16 @@ class Olct(LevelTree):
         tangents = instance.nodes.loss.convex
 
         w, b = declare_hyperplanes(m, instance)
-        xi = m.nonnegative("xi", (data.samples, slacks.over))  # by level, or by node in variant valid
-        z = m.binary("z", (data.samples, topology.last_branches))
-        w_plus, w_minus = m.nonnegative("w_plus", weights), m.nonnegative("w_minus", weights)
+        xi = m.nonnegative(
+            "xi", (data.samples, slacks.over), meaning="log-loss of a sample at a level or node"
+        )  # by level, or by node in variant valid
+        z = m.binary(
+            "z", (data.samples, topology.last_branches), meaning="whether a sample reaches a last node"
+        )
+        w_plus, w_minus = (
+            m.nonnegative("w_plus", weights, meaning="positive parts of the weights"),
+            m.nonnegative("w_minus", weights, meaning="negative parts of the weights"),
+        )
         score = X @ w.T + b
         away = 1 - z @ topology.reach
 
@@ -151,7 +158,7 @@ class _SparseOlct(Olct):
     def declare(self, m: Model, instance: LevelInstance) -> None:
         super().declare(m, instance)
         branches, w, M_w = instance.topology.branches, m["w"], instance.limits.M_w
-        delta = m.binary("s", (branches, instance.data.features))
+        delta = m.binary("s", (branches, instance.data.features), meaning="whether a node uses a feature")
         if self.variant == "indicator":
             m.add_indicator("unused", delta, 0, w == 0, over=(branches, instance.data.features))  # (3.14)
         else:

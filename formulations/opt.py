@@ -194,8 +194,10 @@ class PrescriptiveTree(Formulation):
         shifted = leaves.y - leaves.y.min()
         high = np.array([shifted[had].max() for had in leaves.members.T])
         over = (topology.leaves, instance.data.classes)
-        y_hat = m.nonnegative("y_hat", over, upper=high)
-        f = m.nonnegative("f", (len(size), *over), upper=high)
+        y_hat = m.nonnegative("y_hat", over, upper=high, meaning="estimated outcome of a treatment in a leaf")
+        f = m.nonnegative(
+            "f", (len(size), *over), upper=high, meaning="the same for a group that reaches the leaf, else 0"
+        )
         here = z[:, :, None]
         m.add("estimated_here", f <= high * here)  # (a)
         m.add("estimated_above", f <= y_hat[None])  # (a)
@@ -207,7 +209,7 @@ class PrescriptiveTree(Formulation):
         errors = (apart[:, None, :] * (mean[:, None, :] * here - f)).sum(axis=0)
         m.add("error", errors >= 0)  # (c)
         tau = self._declare_prescriptions(m, instance)  # (d)
-        e = m.nonnegative("e", z.shape)
+        e = m.nonnegative("e", z.shape, meaning="outcome of the prescribed treatment for a group in a leaf")
         m.add("prescribed", e[:, :, None] >= f - high * (1 - tau)[None])  # (e)
         prescribed = (size.sum(axis=1)[:, None] * e).sum() + leaves.total_weight * float(leaves.y.min())
         split_costs: LinearExpr = self.alpha * leaves.baseline * complexity
@@ -218,7 +220,11 @@ class PrescriptiveTree(Formulation):
         """Write rows (d); return the prescriptions tau (|L|, m)."""
         z, number = m["z"], np.zeros((len(instance.routing.rows), instance.data.n_classes))
         np.add.at(number, (instance.routing.group, instance.leaves.given), 1.0)
-        tau = m.binary("tau", (instance.topology.leaves, instance.data.classes))
+        tau = m.binary(
+            "tau",
+            (instance.topology.leaves, instance.data.classes),
+            meaning="1 for the treatment that a leaf prescribes",
+        )
         m.add("one_treatment", tau.sum(axis=1) <= 1, over=instance.topology.leaves)  # (d)
         m.add("prescribes", z <= tau.sum(axis=1))  # (d)
         had = (number[:, None, :] * z[:, :, None]).sum(axis=0)

@@ -207,22 +207,35 @@ class LinearEstimates(PrescriptiveTree):
         H, M = float(np.abs(y).max()) + N, float(np.ptp(y)) + N
         z, had = m["z"][group], leaves.members.astype(float)
         over = (topology.leaves, data.classes)
-        beta0 = m.continuous("beta0", over, lower=-H, upper=H)
+        beta0 = m.continuous(
+            "beta0", over, lower=-H, upper=H, meaning="intercept of a treatment's estimate in a leaf"
+        )
         up, down = (
-            m.nonnegative("beta_up", (*over, data.features)),
-            m.nonnegative("beta_down", (*over, data.features)),
+            m.nonnegative("beta_up", (*over, data.features), meaning="positive parts of its coefficients"),
+            m.nonnegative("beta_down", (*over, data.features), meaning="negative parts of its coefficients"),
         )
         estimates = [
             beta0[:, t] + data.X @ (up - down)[:, t].T for t in range(data.n_classes)
         ]  # (n, |L|) each
         own: LinearExpr = sum(had[:, t : t + 1] * estimate for t, estimate in enumerate(estimates))
-        e = m.continuous("e", z.shape, lower=-M, upper=M)
+        e = m.continuous(
+            "e",
+            z.shape,
+            lower=-M,
+            upper=M,
+            meaning="residual of a sample in the leaf that it reaches, else 0",
+        )
         m.add("residual_here_below", e >= -M * z)  # (f)
         m.add("residual_here_above", e <= M * z)  # (f)
         m.add("residual_below", e - (y[:, None] - own) >= -M * (1 - z))  # (f)
         m.add("residual_above", e - (y[:, None] - own) <= M * (1 - z))  # (f)
-        s = m.continuous("subgradient", up.shape, lower=-1, upper=1)
-        u_up, u_down = m.binary("u_up", up.shape), m.binary("u_down", up.shape)
+        s = m.continuous(
+            "subgradient", up.shape, lower=-1, upper=1, meaning="subgradient of the sizes of the coefficients"
+        )
+        u_up, u_down = (
+            m.binary("u_up", up.shape, meaning="whether a coefficient is positive"),
+            m.binary("u_down", up.shape, meaning="whether a coefficient is negative"),
+        )
         errors = []
         for t in range(data.n_classes):
             each = weight * had[:, t]
@@ -237,7 +250,13 @@ class LinearEstimates(PrescriptiveTree):
         m.add("subgradient_up", s >= 2 * u_up - 1)  # (i)
         m.add("subgradient_down", s <= 1 - 2 * u_down)  # (i)
         tau = self._declare_prescriptions(m, instance)  # (d)
-        prescribed = m.continuous("p", z.shape, lower=-H, upper=H)
+        prescribed = m.continuous(
+            "p",
+            z.shape,
+            lower=-H,
+            upper=H,
+            meaning="outcome of the prescribed treatment for a sample in a leaf",
+        )
         m.add("prescribed_here", prescribed >= -H * z)  # (k)
         for t, estimate in enumerate(estimates):
             m.add(f"prescribed_{t}", prescribed >= estimate - 2 * H * (2 - tau[:, t] - z))  # (k)

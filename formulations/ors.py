@@ -201,11 +201,11 @@ class RiskScore(Formulation):
         every, g = rule_names(cards), len(cards.ranks)
         lower, upper = np.where(cards.down, cards.least, 0), np.where(cards.up, cards.most, 0)
 
-        s = m.integer("s", every, lower=lower, upper=upper)
-        u = m.binary("u", every)
-        beta = m.continuous("beta")
-        margin = m.continuous("margin", g)
-        zeta = m.nonnegative("zeta", g)
+        s = m.integer("s", every, lower=lower, upper=upper, meaning="points of a rule")
+        u = m.binary("u", every, meaning="whether a rule is on the card")
+        beta = m.continuous("beta", meaning="intercept of the card")
+        margin = m.continuous("margin", g, meaning="log-odds of samples that no rule tells apart")
+        zeta = m.nonnegative("zeta", g, meaning="log-loss of these samples, or of a sample")
 
         m.minimize((cards.positive + cards.negative) @ zeta + cards.negative @ margin)
         m.add("below", s >= lower * u, over=every)
@@ -215,7 +215,7 @@ class RiskScore(Formulation):
             sums = sparse.csr_array((np.ones(K), (of_feature, np.arange(K))), shape=(len(distinct), K))
             m.add("one_per_feature", sums @ u <= 1)
         if self.exact_rules:
-            d = m.binary("d", every)
+            d = m.binary("d", every, meaning="whether a rule has positive points")
             m.add("positive_if", s >= d + cards.least * (u - d), over=every)
             m.add("negative_else", s <= cards.most * d - (u - d), over=every)
             m.add("chosen", d <= u, over=every)
@@ -234,7 +234,7 @@ class RiskScore(Formulation):
             total: Expression = np.column_stack([cards.holds(k) for k in range(cards.n_rules)]) * 1.0 @ s
             return total
         # q_k: the points of the rules of the feature up to rule k, whose cuts ascend.
-        q = m.continuous("q", rule_names(cards))
+        q = m.continuous("q", rule_names(cards), meaning="points of a feature's rules up to a threshold")
         first = np.flatnonzero(np.diff(cards.feature, prepend=-1))
         rest = np.setdiff1d(np.arange(cards.n_rules), first)
         m.add("first", q[first] == s[first])
@@ -387,16 +387,18 @@ class Ors(RiskScore):
             self.declare_tight(m, instance)
             return
         data, M = instance.data, max(self.max_points, -self.min_points)
-        a = m.binary("a", data.features)
-        s = m.integer("s", data.features, lower=self.min_points, upper=self.max_points)
-        beta = m.continuous("beta")
-        zeta = m.nonnegative("zeta", data.samples)
+        a = m.binary("a", data.features, meaning="whether the rule of a feature is on the card")
+        s = m.integer(
+            "s", data.features, lower=self.min_points, upper=self.max_points, meaning="points of a rule"
+        )
+        beta = m.continuous("beta", meaning="intercept of the card")
+        zeta = m.nonnegative("zeta", data.samples, meaning="log-loss of these samples, or of a sample")
         m.minimize(data.weights @ zeta)
         m.add("rules", a.sum() == self.rules)  # (4.1b)
         m.add("below", s >= -M * a, over=data.features)
         m.add("above", s <= M * a, over=data.features)
         if self.exact_rules:
-            d = m.binary("d", data.features)
+            d = m.binary("d", data.features, meaning="whether a rule has positive points")
             m.add("positive_if", s >= d + self.min_points * (a - d), over=data.features)
             m.add("negative_else", s <= self.max_points * d - (a - d), over=data.features)
             m.add("chosen", d <= a, over=data.features)
@@ -470,7 +472,9 @@ class CardExpressions(TreeExpressions):
         """
         s = self._rules("s")
         if "points_size" not in self.m.variables:
-            size = self.m.nonnegative("points_size", rule_names(self.cards))
+            size = self.m.nonnegative(
+                "points_size", rule_names(self.cards), meaning="size of a rule's points"
+            )
             self.m.add("points_size_above", size >= s)
             self.m.add("points_size_below", size >= -s)
         return self.m["points_size"].sum()

@@ -205,8 +205,8 @@ class ConstantLeafTree(RegressionTree):
     def declare(self, m: Model, instance: OrtInstance) -> None:
         data, leaves = instance.data, instance.leaves
         complexity, z = instance.routing.declare(m), m["z"]  # (2.2) - (2.14), or (3.1), (3.2)
-        beta0 = m.continuous("beta0", instance.topology.leaves)
-        f = m.continuous("f", data.n)
+        beta0 = m.continuous("beta0", instance.topology.leaves, meaning="prediction of a leaf")
+        f = m.continuous("f", data.n, meaning="prediction for a sample, or for a group in a leaf")
         m.add("fitted_above", f[:, None] - beta0 <= 1 - z)  # (4.2)
         m.add("fitted_below", f[:, None] - beta0 >= -(1 - z))  # (4.2)
         losses = leaves.loss.declare(m, f - leaves.y, data.weights)  # (4.4) - (4.6)
@@ -273,8 +273,13 @@ class Ort(ConstantLeafTree):
         each = instance.data.weights
         weight, mean, within = grouped(y, each, routing.group)
         low, high = range_of_means(mean[routing.group], each, self.N_min)
-        v = m.continuous("beta0", leaves, lower=low, upper=high)
-        f = m.nonnegative("f", (len(weight), leaves), upper=high)
+        v = m.continuous("beta0", leaves, lower=low, upper=high, meaning="prediction of a leaf")
+        f = m.nonnegative(
+            "f",
+            (len(weight), leaves),
+            upper=high,
+            meaning="prediction for a sample, or for a group in a leaf",
+        )
         m.add("fitted_on_below", f >= low * z)  # (e)
         m.add("fitted_on_above", f <= high * z)  # (e)
         m.add("fitted_below", f >= v - high * (1 - z))  # (f)
@@ -296,9 +301,14 @@ class Ort(ConstantLeafTree):
         y, each = instance.leaves.y, instance.data.weights
         low, high = range_of_medians(y, each, self.N_min)
         group, target, count = distinct_targets(y, each, instance.routing.group)
-        v = m.continuous("beta0", instance.topology.leaves, lower=low, upper=high)
+        v = m.continuous(
+            "beta0", instance.topology.leaves, lower=low, upper=high, meaning="prediction of a leaf"
+        )
         L = m.continuous(
-            "L", len(target), lower=np.maximum(0, np.maximum(low - target, target - high))
+            "L",
+            len(target),
+            lower=np.maximum(0, np.maximum(low - target, target - high)),
+            meaning="absolute loss of a target in a group",
         )  # (l)
         away = 1 - m["z"][group]
         above, below = (target - low)[:, None], (high - target)[:, None]

@@ -120,11 +120,11 @@ class LinearLeaves(ConstantLeaves):
     def declare_size(self, m: Model, beta: VarArray) -> LinearExpr:
         """Write (5.4), or the sizes in (5.3); return the regulariser, without its weight."""
         if self.counts:
-            r = m.binary("r", beta.shape)
+            r = m.binary("r", beta.shape, meaning="whether a leaf uses a feature")
             m.add("size_above", beta <= self.limit * r)  # (5.4)
             m.add("size_below", beta >= -self.limit * r)  # (5.4)
             return r.sum()
-        size = m.nonnegative("beta_abs", beta.shape)
+        size = m.nonnegative("beta_abs", beta.shape, meaning="sizes of the coefficients")
         m.add("size_above", size >= beta)  # (5.3)
         m.add("size_below", size >= -beta)  # (5.3)
         return size.sum()
@@ -163,8 +163,12 @@ class LinearLeaves(ConstantLeaves):
     def _solve_fit(self, X: FloatArray, y: FloatArray, weight: FloatArray) -> FloatArray:
         """Solve the leaf's linear, quadratic or mixed-integer programme."""
         m = Model("leaf")
-        beta = m.continuous("beta", X.shape[1], lower=-self.limit, upper=self.limit)
-        losses = self.loss.declare(m, X @ beta + m.continuous("beta0") - y, weight)
+        beta = m.continuous(
+            "beta", X.shape[1], lower=-self.limit, upper=self.limit, meaning="coefficients of a linear leaf"
+        )
+        losses = self.loss.declare(
+            m, X @ beta + m.continuous("beta0", meaning="intercept of a linear leaf") - y, weight
+        )
         m.minimize((1 / self.baseline) * losses + self.lam * self.declare_size(m, beta))
         solution = solve(m, gap=FIT_GAP, time_limit=self.time.at_most(FIT_TIME_LIMIT))
         if solution.stopped:
@@ -229,11 +233,15 @@ class OrtL(RegressionTree):
         routing, leaves, topology = instance.routing, instance.leaves, instance.topology
         complexity = routing.declare(m)  # (2.2) - (2.14), or (3.1), (3.2)
         z, M_f = m["z"], leaves.big_m(routing.rows, instance.upper_bound)[:, None]
-        beta0 = m.continuous("beta0", topology.leaves)
+        beta0 = m.continuous("beta0", topology.leaves, meaning="intercept of a linear leaf")
         beta = m.continuous(
-            "beta", (topology.leaves, instance.data.features), lower=-leaves.limit, upper=leaves.limit
+            "beta",
+            (topology.leaves, instance.data.features),
+            lower=-leaves.limit,
+            upper=leaves.limit,
+            meaning="coefficients of a linear leaf",
         )
-        f = m.continuous("f", len(routing.rows))
+        f = m.continuous("f", len(routing.rows), meaning="prediction for a sample")
         apart = f[:, None] - (routing.rows @ beta.T + beta0)
         m.add("fitted_above", apart <= M_f * (1 - z))  # (5.2)
         m.add("fitted_below", apart >= -(M_f * (1 - z)))  # (5.2)

@@ -148,8 +148,13 @@ class PolicyH(Decides, HyperplaneLabels):
         )
 
         features = instance.routing.declare(m)  # (2.5) - (2.8), (3.1), (3.2)
-        c = m.binary("c", (list(data.classes), leaves))
-        q = m.nonnegative("q", (len(sample), leaves), upper=1)
+        c = m.binary("c", (list(data.classes), leaves), meaning="1 for the decision of a leaf")
+        q = m.nonnegative(
+            "q",
+            (len(sample), leaves),
+            upper=1,
+            meaning="share of a sample that reaches a leaf where it gets a decision",
+        )
         lost = instance.charges.max(axis=1).sum() - gains[sample, decision] @ q.sum(axis=1)
         m.minimize(lost / instance.baseline + self.alpha * features)  # (2)
         m.add("one_decision", c.sum(axis=0) == 1, over=leaves)  # (2.18)

@@ -89,8 +89,8 @@ class SvmLeaves(LinearTree):
         )
 
         w, b = declare_hyperplanes(m, instance)
-        xi = m.nonnegative("xi", last_nodes)
-        z = m.binary("z", last_nodes)
+        xi = m.nonnegative("xi", last_nodes, meaning="slack of a sample's margin at a last node")
+        z = m.binary("z", last_nodes, meaning="whether a sample reaches a last node")
         score = data.X @ w.T + b
 
         m.minimize(0.5 * sum_squares(w) + self.C * (data.weights @ xi).sum())

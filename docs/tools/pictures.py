@@ -2,7 +2,7 @@
 
 The gallery is what the command line draws for data that scikit-learn brings, with their feature names: a tree, a
 partition, a score card, an ensemble, a campaign. The landing page shows its pictures inverted in the dark. With a built
-site, Chromium photographs the landing page and two report pages at 1400 and 390 pixels, light and dark.
+site, Chromium photographs the landing page and two report pages at four widths, light and dark.
 """
 
 import argparse
@@ -42,8 +42,8 @@ COMMANDS = (
     "campaign report demo.sqlite -o charts",
 )
 
-#: Widths of a desk and of a telephone, and heights of what is photographed, in pixels.
-SIZES = ((1400, 1000), (390, 844))
+#: Widths of desks, a tablet and a telephone, and heights of what is photographed, in pixels.
+SIZES = ((1400, 1000), (1000, 1000), (700, 900), (390, 844))
 
 #: Colours of a photograph: a page of text needs no more, and takes a third of the bytes.
 COLOURS = 64

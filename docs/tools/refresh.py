@@ -36,7 +36,7 @@ def refresh(page):
         text = PYTHON.sub(lambda found: _with_output(found, namespace), text)
         if page.name in DRAWN:
             shutil.copy(DRAWN[page.name], picture)
-    if page.parent.name == "models" and "result" in namespace:
+    if page.parent.name == "models" and {"result", "train"} <= namespace.keys():
         _draw(namespace["result"].tree, namespace["train"], picture)
     page.write_text(text, encoding="utf-8")
 

@@ -54,13 +54,15 @@ class HyperplaneRouting(Routing):
     def declare(self, m: Model) -> LinearExpr:
         X, mu, topology = self.data.X, self.mu, self.topology
         nodes = (topology.branches, self.data.features)
-        a = m.continuous("a", nodes, lower=-1, upper=1)
-        size = m.nonnegative("a_abs", nodes)
-        s = m.binary("s", nodes)
-        b = m.continuous("b", topology.branches, lower=-1, upper=1)
-        d = m.binary("d", topology.branches)
-        z = m.binary("z", (self.data.samples, topology.leaves))
-        used = m.binary("l", topology.leaves)
+        a = m.continuous("a", nodes, lower=-1, upper=1, meaning="weights of a node's hyperplane")
+        size = m.nonnegative("a_abs", nodes, meaning="their sizes")
+        s = m.binary("s", nodes, meaning="whether a node uses a feature")
+        b = m.continuous(
+            "b", topology.branches, lower=-1, upper=1, meaning="right-hand side of a node's hyperplane"
+        )
+        d = m.binary("d", topology.branches, meaning="whether a node splits")
+        z = m.binary("z", (self.data.samples, topology.leaves), meaning="whether a sample reaches a leaf")
+        used = m.binary("l", topology.leaves, meaning="whether a leaf holds samples")
         t_left, m_left = np.nonzero(topology.leaf_reach_left.toarray())
         t_right, m_right = np.nonzero(topology.leaf_reach_right.toarray())
 

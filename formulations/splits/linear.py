@@ -450,7 +450,7 @@ class LinearTreeExpressions(TreeExpressions):
         if "uses" not in self.m.variables:
             w, over = self.m["w"], (self.topology.branches, self.data.features)
             lower, upper = self._finite(w.lower), self._finite(w.upper)
-            uses = self.m.binary("uses", over)
+            uses = self.m.binary("uses", over, meaning="whether a node uses a feature")
             self.m.add("uses_above", w <= upper * uses, over=over)
             self.m.add("uses_below", w >= lower * uses, over=over)
         return self.m["uses"]
@@ -468,7 +468,9 @@ class LinearTreeExpressions(TreeExpressions):
         """Return the expression; it rests on products of the assignment and the side, 0 or 1 where these are."""
         second, z = self._second_class(), self.m["z"]
         if "right_leaf" not in self.m.variables:
-            right = self.m.nonnegative("right_leaf", z.shape)
+            right = self.m.nonnegative(
+                "right_leaf", z.shape, meaning="whether a sample reaches the right leaf of a last node"
+            )
             self.m.add("right_leaf_here", right <= z)
             self.m.add("right_leaf_second", right <= second[:, None])
             self.m.add("right_leaf_both", right >= z + second[:, None] - 1)
@@ -545,7 +547,11 @@ class LinearTreeExpressions(TreeExpressions):
             limit = (
                 np.abs(self.data.X) @ size.T + np.maximum(self._finite(b.upper), -self._finite(b.lower))[last]
             )
-            second = self.m.binary("second_class", self.data.samples)
+            second = self.m.binary(
+                "second_class",
+                self.data.samples,
+                meaning="whether a sample is predicted to be of the second class",
+            )
             score = self.data.X @ w[last].T + b[last]
             over = (self.data.samples, self.topology.last_branches)
             self.m.add(
@@ -582,8 +588,12 @@ def declare_hyperplanes(m: Model, instance: LinearInstance) -> tuple[VarArray, V
     """Make the blocks ``w`` (|B|, p) and ``b`` (|B|,) with their bounds."""
     branches, limits = instance.topology.branches, instance.limits
     over = (branches, instance.data.features)
-    w = m.continuous("w", over, lower=-limits.weight, upper=limits.weight)
-    b = m.continuous("b", branches, lower=-limits.bias, upper=limits.bias)
+    w = m.continuous(
+        "w", over, lower=-limits.weight, upper=limits.weight, meaning="weights of a node's hyperplane"
+    )
+    b = m.continuous(
+        "b", branches, lower=-limits.bias, upper=limits.bias, meaning="intercept of a node's hyperplane"
+    )
     return w, b
 
 

@@ -234,11 +234,13 @@ class UnivariateRouting(Routing):
 
     def declare(self, m: Model) -> LinearExpr:
         X, epsilon, topology = self.data.X, self.gaps, self.topology
-        a = m.binary("a", (topology.branches, self.data.features))
-        b = m.nonnegative("b", topology.branches)
-        d = m.binary("d", topology.branches)
-        z = m.binary("z", (self.data.samples, topology.leaves))
-        used = m.binary("l", topology.leaves)
+        a = m.binary(
+            "a", (topology.branches, self.data.features), meaning="1 for the feature that a node splits on"
+        )
+        b = m.nonnegative("b", topology.branches, meaning="threshold of a node, of scaled features")
+        d = m.binary("d", topology.branches, meaning="whether a node splits")
+        z = m.binary("z", (self.data.samples, topology.leaves), meaning="whether a sample reaches a leaf")
+        used = m.binary("l", topology.leaves, meaning="whether a leaf holds samples")
         # Variables are repeated per leaf, not their products with X: choosing variables copies no matrix.
         t_left, m_left = np.nonzero(topology.leaf_reach_left.toarray())
         t_right, m_right = np.nonzero(topology.leaf_reach_right.toarray())
@@ -326,7 +328,7 @@ class ThresholdRouting(Routing):
         return self.thresholds.group
 
     def declare(self, m: Model) -> LinearExpr:
-        d = m.binary("d", self.topology.branches)
+        d = m.binary("d", self.topology.branches, meaning="whether a node splits")
         left = self.declare_splits(m, d)  # (a), (b)
         self.declare_assignment(m, d, left)  # (2.5) - (2.8), (c), (d), (*)
         return d.sum()
@@ -334,10 +336,18 @@ class ThresholdRouting(Routing):
     def declare_splits(self, m: Model, d: VarArray) -> LinearExpr:
         """Write rows (a), (b), (s); return left (g, |B|): 1 where a group goes left, 0 where it goes right."""
         thresholds, lowest, above = self.thresholds, self.thresholds.lowest, self.thresholds.above_lowest
-        u = m.binary("u", (self.topology.branches, list(thresholds.labels)))
+        u = m.binary(
+            "u",
+            (self.topology.branches, list(thresholds.labels)),
+            meaning="1 up to the threshold that a node splits at, of the sorted thresholds of each feature",
+        )
         if self.levels.names:
             u[:, self.levels.thresholds].relax()
-            y = m.binary("y", (self.topology.branches, list(self.levels.names)))
+            y = m.binary(
+                "y",
+                (self.topology.branches, list(self.levels.names)),
+                meaning="whether samples of a level go left at a node",
+            )
             m.add("levels_left", self.levels.left @ u.T == y.T)  # (s)
         m.add("one_cut", u[:, lowest].sum(axis=1) == d, over=self.topology.branches)  # (a)
         if len(above):
@@ -356,14 +366,23 @@ class ThresholdRouting(Routing):
     def declare_assignment(self, m: Model, d: VarArray, left: LinearExpr) -> None:
         """Write rows (2.5) to (2.8), (c), (d), (*)."""
         z = self._declare_leaves(m, left)
-        used = m.binary("l", self.topology.leaves) if self.N_min > 1 else None
+        used = (
+            m.binary("l", self.topology.leaves, meaning="whether a leaf holds samples")
+            if self.N_min > 1
+            else None
+        )
         declare_hierarchy(m, self.topology, d)  # (2.5)
         if used is not None:
             weight = np.bincount(self.group).astype(float)
             declare_leaf_sizes(m, self.topology, d, z, used, weight, self.N_min)  # (2.6), (2.7), (*)
 
     def _declare_leaves(self, m: Model, left: LinearExpr) -> VarArray:
-        z = m.nonnegative("z", (left.shape[0], self.topology.leaves), upper=1)
+        z = m.nonnegative(
+            "z",
+            (left.shape[0], self.topology.leaves),
+            upper=1,
+            meaning="whether a group of samples reaches a leaf",
+        )
         m.add("assign", z.sum(axis=1) == 1)  # (2.8)
         m.add("assign_left", z @ self.topology.leaf_reach_left <= left)  # (c)
         m.add("assign_right", z @ self.topology.leaf_reach_right <= 1 - left)  # (d)

@@ -18,11 +18,23 @@ if TYPE_CHECKING:
     from mipforest.solvers.base import Solver
 
 
+CARDS = "cards"
+
+#: Headings of the list of models, by task.
+HEADINGS = {
+    "classification": "Trees that predict a class",
+    "regression": "Trees that predict a number",
+    CARDS: "Score cards, which give the risk of one of two classes",
+    "prescription": "Trees that prescribe a treatment, from records of treatments and outcomes",
+    "decision": "Trees that decide, for rewards of decisions",
+}
+
+
 def models(
     name: Annotated[str | None, Argument(metavar="[NAME]", help="Model to describe.")] = None,
     as_json: o.Json = False,
 ) -> None:
-    """List the models, or describe one: variants, starts, scaling, parameters."""
+    """List the models by task, or describe one: variants, starts, scaling, parameters."""
     from mipforest.problem.registry import formulation_classes, get_formulation
 
     if name is not None:
@@ -36,10 +48,18 @@ def models(
     if as_json:
         print_json({"models": [_model(cls) for cls in classes.values()]})
         return
-    for cls in classes.values():
-        _describe(_model(cls))
+    by_task: dict[str, list[tuple[str, str]]] = {}
+    for name, cls in classes.items():
+        task = cls.task if cls.gives.is_tree else CARDS
+        by_task.setdefault(HEADINGS.get(task, task), []).append((f"  {name}", cls.summary))
+    # Tasks of plug-ins, which no heading names, come last.
+    known = [heading for heading in HEADINGS.values() if heading in by_task]
+    for heading in dict.fromkeys([*known, *by_task]):
+        print_text(heading)
+        for name, summary in by_task[heading]:
+            print_text(f"{name:<20}{summary}")
         print_text()
-    print_text("The first variant and start are the defaults. Give parameters as --param NAME=VALUE.")
+    print_text("'mipforest models NAME' describes one: source, variants, starts, scaling and parameters.")
 
 
 def _model(cls: type[Formulation]) -> dict[str, Any]:
@@ -73,6 +93,7 @@ def _describe(model: dict[str, Any]) -> None:
     print_text(f"  variants: {', '.join(model['variants'])}")
     print_text(f"  starts:   {', '.join(model['starts'])}")
     print_text(f"  scaling:  {model['scaling']} of features, unless --scaling says otherwise")
+    print_text("  The first variant and start are the defaults. Parameters are given as --param NAME=VALUE.")
     rows = [
         (f"  {p['name']}", p["type"], p["range"], _written(p["default"]), p["help"])
         for p in model["parameters"]

@@ -55,7 +55,8 @@ def app_of(names: Iterable[str]) -> Typer:
     made.callback()(main)
     for name, (module, function, panel) in COMMANDS.items():
         if name in wanted:
-            made.command(name, rich_help_panel=panel)(getattr(_module(module), function))
+            brief = _module("options").BriefHelp if name == "solve" else None
+            made.command(name, rich_help_panel=panel, cls=brief)(getattr(_module(module), function))
     for name, (module, panel) in GROUPS.items():
         if name in wanted:
             made.add_typer(_module(module).app, name=name, rich_help_panel=panel)

@@ -17,7 +17,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
-from typer import Argument, Option
+from typer import Argument, Context, Exit, Option
+from typer.core import TyperCommand
 
 from mipforest.cli import quantities
 from mipforest.cli.errors import CommandError
@@ -92,6 +93,49 @@ def _in_panel(option: Any, panel: str | None) -> Any:
     described = copy(described)
     described.rich_help_panel = described.rich_help_panel or panel
     return Annotated[kind, described]
+
+
+#: Options that ``solve --help`` shows; the rest stands in ``--help-all``.
+EVERYDAY = frozenset(
+    {
+        *("model", "depth", "param", "data", "target", "positive", "balanced", "test_size"),
+        *("solver", "time_limit", "start", "out", "as_json", "help", "help_all"),
+    }
+)
+
+
+class BriefHelp(TyperCommand):
+    """A command whose ``--help`` shows the options in :data:`EVERYDAY` alone, unless ``--help-all`` was asked for."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, with the other options hidden."""
+        others = [one for one in self.params if one.name not in EVERYDAY and not getattr(one, "hidden", True)]
+        if HELP_ALL in ctx.meta:
+            others = []
+        for one in others:
+            one.hidden = True  # type: ignore[attr-defined]
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            for one in others:
+                one.hidden = False  # type: ignore[attr-defined]
+
+
+#: Mark of a context whose help shows all options.
+HELP_ALL = "mipforest.help_all"
+
+
+def _print_all_help(ctx: Context, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        ctx.meta[HELP_ALL] = True
+        print(ctx.get_help())
+        raise Exit
+
+
+HelpAll = Annotated[
+    bool,
+    Option("--help-all", is_eager=True, callback=_print_all_help, help="Show all options, and exit."),
+]
 
 
 class Scaling(StrEnum):
@@ -398,11 +442,19 @@ class DataOptions:
             help="Column of sample weights. A sample's loss counts this many times; weight 0 leaves the sample out.",
         ),
     ] = None
+    balanced: Annotated[
+        bool,
+        Option(
+            "--balanced",
+            help="Weigh samples so that all classes count the same, n/(K n_k); --weight comes on top.",
+        ),
+    ] = False
     positive: Annotated[
         list[str] | None,
         Option(
             metavar="CLASS",
-            help="Tell this class from all others: two classes are made of several. Repeatable.",
+            help="Tell this class from all others: two classes are made of several. The risk of a score card is that "
+            "of this class, by default of the rarer one. Repeatable.",
         ),
     ] = None
     task: Annotated[
@@ -604,7 +656,15 @@ class DataOptions:
             header=not self.no_header,
             names=None if self.names is None else listed(self.names),
             skip_lines=self.skip_lines,
+            balanced=self.balanced,
+            rarer_positive=self._finds_card(model),
         )
+
+    @staticmethod
+    def _finds_card(model: str | None) -> bool:
+        from mipforest.problem.registry import get_formulation
+
+        return model is not None and not get_formulation(model).gives.is_tree
 
     def _scaling(self, model: str | None) -> ScalingRule:
         if self.scaling is not None:

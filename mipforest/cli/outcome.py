@@ -20,8 +20,7 @@ from mipforest.cli import options as o
 from mipforest.cli.errors import NO_ANSWER, SUCCESS, report_of
 from mipforest.cli.options import RunOptions
 from mipforest.cli.output import print_json, print_note, print_text, terminal_width
-from mipforest.formatting import duration, entry_name, is_rounding, number, percent, value_text
-from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.formatting import entry_name, number
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -90,14 +89,16 @@ def summary(result: Mapping[str, Any], saved: Saved | None, width: int | None = 
     width
         Length of lines; ``None`` breaks none.
     """
-    from mipforest.problem.result import status_in_words
+    from mipforest.problem.result import proof_in_words, search_in_words, status_in_words, time_in_words
+    from mipforest.problem.worth import worth_in_words
 
-    facts = [("Status", status_in_words(result)), *_objective(result), ("Verified", _verified(result))]
+    facts = [("Status", status_in_words(result)), ("Searched", search_in_words(result))]
+    facts += [("Took", time_in_words(result)), ("Proven", proof_in_words(result))]
+    facts += [("Verified", _verified(result)), *worth_in_words(result)]
     facts += [*_accuracy(result), *_measures(result), *_reported(result), *_features(result)]
     facts += [("Constraint", text) for text in _constraints(result)]
     facts += [("Trees", result["trees"]["in_words"])] if "trees" in result else []
     facts += [("Conflict", result["conflict"])] if "conflict" in result else []
-    facts += [("Time", _time(result))]
     facts += [("Note", text) for text in result.get("warnings", ())]
     facts += [("Data", text) for text in result["data"].get("notes", ())]
     indent = max(len(name) for name, _ in facts) + 2
@@ -140,28 +141,6 @@ def _plain(value: Any) -> str:
     if any(isinstance(part, list | tuple) for part in values):
         return ";".join(map(_plain, values))
     return ",".join(f"{part:g}" if isinstance(part, float) else str(part) for part in values)
-
-
-def _objective(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    objective, start = result["objective"], result["warm_start_objective"]
-    facts = []
-    if objective is not None:
-        text = value_text(objective, result["bound"], start)
-        facts.append(("Objective", text + _against_start(objective, start)))
-    if result["bound"] is not None:
-        only = " (for the paper's constants)" if result.get("bound_for") == "constants" else ""
-        facts.append(("Bound", value_text(result["bound"], objective) + only))
-    return facts
-
-
-def _against_start(objective: float, start: float | None) -> str:
-    if start is None:
-        return ""
-    gained = abs(start - objective)
-    if is_rounding(gained, objective, start) or gained <= FEASIBILITY_TOLERANCE * abs(start):
-        return " (found by the heuristic)"
-    share = "" if is_rounding(start, objective) else f", improved by {percent(gained / abs(start))}"
-    return f" (start {value_text(start, objective)}{share})"
 
 
 def _verified(result: Mapping[str, Any]) -> str:
@@ -246,17 +225,6 @@ def _constraints(result: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _time(result: Mapping[str, Any]) -> str:
-    before = result["prepare_seconds"] + result["build_seconds"]
-    if result["status"] == "imported":
-        return f"{duration(before)} building the model; the solution is from {result['solver']}"
-    via = f" via {' and '.join(result['bridges'])}" if result["bridges"] else ""
-    return (
-        f"{duration(result['seconds'])} in {result['solver']} {result['solver_version']}{via}, "
-        f"{duration(before)} building the model; {result['nodes']} nodes"
-    )
-
-
 class Request(Protocol):
     """What was asked for."""
 
@@ -303,6 +271,8 @@ class Outcome:
             "options": job.to_dict(),
             "data_source": job.source.as_found(data.train).to_dict(),
         }
+        if result.tree is not None:
+            found["worth"] = result.worth(data.test)
         saved = None if result.tree is None else saved_of(result.tree, data)
         # The events are by far the longest part: they stand at the end.
         found["events"] = found.pop("events")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -245,6 +246,10 @@ def predict(
     for name, value in quality.items():
         # Predictions on standard output stay alone there.
         shown = f"{value:.1%}" if name in _SHARES else f"{value:.6g}"
+        if math.isnan(value):
+            classes = dict(zip(("specificity", "sensitivity"), saved.fitted.classes, strict=False))
+            lacks = f"no row has the class {classes[name]}" if name in classes else "the rows do not tell"
+            shown = f"not known, {lacks}"
         print(f"{name}: {shown}", file=sys.stderr if output is None else sys.stdout)
 
 

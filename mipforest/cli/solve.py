@@ -236,6 +236,7 @@ def solve(
         bool,
         Option("--verbose", help="Say in full why 'auto' chooses a solver.", rich_help_panel=o.OUTPUT),
     ] = False,
+    help_all: o.HelpAll = False,  # noqa: ARG001 - typer calls it
 ) -> None:
     """Find an optimal tree, and check it.
 

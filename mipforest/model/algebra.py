@@ -16,6 +16,9 @@ SHOWN_TERMS = 8
 #: Rows of a block that are written before it is cut off.
 SHOWN_ROWS = 10
 
+#: Rows up to which a model that is printed shows :data:`SHOWN_ROWS` of every block; of a larger one it shows the few.
+SMALL, FEW_ROWS = 30, 2
+
 
 def entry_name(blocks: Sequence[Block], number: int) -> str:
     """Return the name of one column (or row) by its number, without those of all others.

@@ -18,7 +18,15 @@ from mipforest.errors import (
     UnknownNameError,
     closest,
 )
-from mipforest.model.algebra import SHOWN_ROWS, cut_off, entry_name, row_text
+from mipforest.model.algebra import (
+    FEW_ROWS,
+    SHOWN_ROWS,
+    SMALL,
+    between_text,
+    cut_off,
+    entry_name,
+    row_text,
+)
 from mipforest.model.expressions import LinearExpr, QuadraticExpr
 from mipforest.model.matrix import Block, IndicatorRows, stack_rows, widen
 from mipforest.model.operators import Relation, Shape, broadcast_shape, fitted, numeric, positions
@@ -434,6 +442,8 @@ class ConstraintBlock:
         (size,) column and value that switch each row on, for indicator blocks; ``None`` for ordinary rows.
     flat_names
         The rows' full names, of a model that was read from a file.
+    meaning
+        What the rows state, in a line; may be empty.
     """
 
     def __init__(
@@ -448,7 +458,9 @@ class ConstraintBlock:
         binary: IntArray | None = None,
         value: IntArray | None = None,
         flat_names: tuple[str, ...] | None = None,
+        meaning: str = "",
     ) -> None:
+        self.meaning = meaning
         self.model = model
         self.name = name
         self.shape = shape
@@ -599,11 +611,22 @@ class ConstraintBlock:
             self.binary,
             self.value,
             self.flat_names,
+            self.meaning,
         )
 
     def _refuse_if_removed(self) -> None:
         if self not in self.model.constraints.values():
             raise ModelError(f"constraint block {self.name!r} was removed from its model; add it again")
+
+    def in_words(self, most: int = SHOWN_ROWS, name: str = "") -> str:
+        """Write the block with its meaning, and at most so many rows as algebra, under its own or another name."""
+        kind = ("indicator " if self.is_indicator else "") + ("row" if self.size == 1 else "rows")
+        title = f"  {name or self.name}, {self.size} {kind}" + (f": {self.meaning}" if self.meaning else "")
+        shown = self[...]
+        lines = [f"    {line}" for line in shown.lines(min(most, self.size))]
+        return "\n".join(
+            [title, *lines, *([f"    ... ({self.size - most} more)"] if self.size > most else [])]
+        )
 
     def __repr__(self) -> str:
         kind = "indicator rows" if self.is_indicator else "rows"
@@ -617,6 +640,7 @@ class ConstraintBlock:
 #: Attributes of a constraint block that can be set: sides, and those that the constructor sets.
 _SETTABLE_OF_ROWS = frozenset(
     {
+        "meaning",
         "model",
         "name",
         "shape",
@@ -714,20 +738,74 @@ class ConstraintRows:
             raise ModelError(f"indicator rows, such as block {block.name!r}, have no duals")
         return np.array(block.model.last_duals(block.name, block.size)[self.entries])
 
-    def __str__(self) -> str:
+    def lines(self, most: int) -> list[str]:
+        """Write at most so many rows as algebra, each with its name."""
         block, columns = self.block, self.block.model.column_blocks
         names, lines = block.block(0), []
-        flat = self.entries.ravel()
-        for i in flat[: SHOWN_ROWS + 1].tolist():
+        for i in self.entries.ravel()[:most].tolist():
             switch = ""
             if block.binary is not None and block.value is not None:
                 switch = f"{entry_name(columns, int(block.binary[i]))} = {block.value[i]}"
             text = row_text(block.A, i, block._lower[i], block._upper[i], columns, switch=switch)
             lines.append(f"{entry_name([names], i)}: {text}")
-        return cut_off(lines, len(flat))
+        return lines
+
+    def __str__(self) -> str:
+        return cut_off(self.lines(SHOWN_ROWS + 1), self.entries.size)
 
     def __repr__(self) -> str:
         return f"<ConstraintRows of {self.block.name!r}, shape {self.shape}>"
+
+
+class VariableBlocks(dict[str, VarArray]):
+    """Variable blocks by name; ``print`` writes each with its kind, its bounds and what it means.
+
+    Parameters
+    ----------
+    blocks
+        The blocks.
+    meanings
+        What each means, in a line, as far as it is known.
+    """
+
+    def __init__(self, blocks: Mapping[str, VarArray], meanings: Mapping[str, str]) -> None:
+        super().__init__(blocks)
+        self._meanings = meanings
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"  {name}{_indices(block)}, {_kind(block)}"
+            + (f": {self._meanings[name]}" if name in self._meanings else "")
+            for name, block in self.items()
+        )
+
+
+def _indices(block: VarArray) -> str:
+    """Write the index sets: ``[n0..n2, 5]``."""
+    written = [
+        str(length) if labels is None or not length else labels[0] + f"..{labels[-1]}" * (length > 1)
+        for length, labels in zip(block.shape, block.labels, strict=True)
+    ]
+    return f"[{', '.join(written)}]" if written else ""
+
+
+def _kind(block: VarArray) -> str:
+    """Write how many variables a block has, of which kind, and within which bounds where all have the same."""
+    if not block.size:
+        return "no variables"
+    low, high, integer = block.lower, block.upper, block.integer
+    same = bool((low == low.flat[0]).all() and (high == high.flat[0]).all())
+    if integer.all() and (low >= 0).all() and (high <= 1).all():
+        return f"{block.size} binary"
+    kind = "integer" if integer.all() else "mixed" if integer.any() else "continuous"
+    within = _within(float(low.flat[0]), float(high.flat[0])) if same else "several bounds"
+    return f"{block.size} {kind}, {within}"
+
+
+def _within(low: float, high: float) -> str:
+    if -np.inf < low < high < np.inf:
+        return f"{low:g} to {high:g}"
+    return between_text("", low, high).strip().removeprefix("is ")
 
 
 class ConstraintBlocks(dict[str, ConstraintBlock]):
@@ -735,6 +813,10 @@ class ConstraintBlocks(dict[str, ConstraintBlock]):
 
     def __missing__(self, name: str) -> ConstraintBlock:
         raise UnknownNameError(f"no constraint block {name!r} in this model{closest(str(name), self)}")
+
+    def __str__(self) -> str:
+        most = SHOWN_ROWS if sum(block.size for block in self.values()) <= SMALL else FEW_ROWS
+        return "\n".join(block.in_words(most, name) for name, block in self.items())
 
 
 def constraint_block(model: Rows, name: str, relation: Any, over: Any) -> ConstraintBlock:

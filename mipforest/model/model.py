@@ -27,6 +27,7 @@ from mipforest.model.blocks import (
     ConstraintBlocks,
     IndexSets,
     VarArray,
+    VariableBlocks,
     add_switch,
     check_bounds,
     check_name,
@@ -118,13 +119,20 @@ class Model:
         self._objective = objective(self, 0.0, maximize=False)
         self._start: dict[str, FloatArray] = {}
         self._priorities: dict[str, IntArray] = {}
+        self._meanings: dict[str, str] = {}
         self._form: MatrixForm | None = None
         self._last: tuple[Outcome, tuple[Block, ...], bool] | None = None
 
     # ------------------------------------------------------------------ variables
 
     def continuous(
-        self, name: str, over: IndexSets = (), *, lower: Any = -np.inf, upper: Any = np.inf
+        self,
+        name: str,
+        over: IndexSets = (),
+        *,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        meaning: str = "",
     ) -> VarArray:
         """Add a block of continuous variables, free unless bounds are given.
 
@@ -137,29 +145,41 @@ class Model:
             scalar.
         lower, upper
             Bounds: numbers, or arrays that broadcast to the block's shape.
+        meaning
+            What the variables mean, in a line: ``print(model)`` shows it.
 
         Raises
         ------
         ModelError
             If the name is taken, or bounds cross or are NaN.
         """
-        return self._add_block(name, over, lower, upper, integer=False)
+        return self._add_block(name, over, lower, upper, integer=False, meaning=meaning)
 
-    def nonnegative(self, name: str, over: IndexSets = (), *, upper: Any = np.inf) -> VarArray:
+    def nonnegative(
+        self, name: str, over: IndexSets = (), *, upper: Any = np.inf, meaning: str = ""
+    ) -> VarArray:
         """Add a block of continuous variables that are at least 0; see :meth:`continuous`."""
-        return self._add_block(name, over, 0.0, upper, integer=False)
+        return self._add_block(name, over, 0.0, upper, integer=False, meaning=meaning)
 
-    def binary(self, name: str, over: IndexSets = ()) -> VarArray:
+    def binary(self, name: str, over: IndexSets = (), *, meaning: str = "") -> VarArray:
         """Add a block of variables that are 0 or 1; see :meth:`continuous`."""
-        return self._add_block(name, over, 0.0, 1.0, integer=True)
+        return self._add_block(name, over, 0.0, 1.0, integer=True, meaning=meaning)
 
     def integer(
-        self, name: str, over: IndexSets = (), *, lower: Any = -np.inf, upper: Any = np.inf
+        self,
+        name: str,
+        over: IndexSets = (),
+        *,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        meaning: str = "",
     ) -> VarArray:
         """Add a block of integer variables, free unless bounds are given; see :meth:`continuous`."""
-        return self._add_block(name, over, lower, upper, integer=True)
+        return self._add_block(name, over, lower, upper, integer=True, meaning=meaning)
 
-    def _add_block(self, name: str, over: Any, lower: Any, upper: Any, *, integer: bool) -> VarArray:
+    def _add_block(
+        self, name: str, over: Any, lower: Any, upper: Any, *, integer: bool, meaning: str = ""
+    ) -> VarArray:
         check_name(name, self._blocks, "variable block")
         shape, labels = index_sets(over)
         low, high = (fitted(side, shape, f"bounds of block {name!r}") for side in (lower, upper))
@@ -171,6 +191,8 @@ class Model:
         self._integer = np.concatenate([self._integer, np.full(size, integer)])
         variables = VarArray(self, np.arange(start, start + size).reshape(shape), labels)
         self._blocks[name] = (Block(name, start, shape, labels), variables)
+        if meaning:
+            self._meanings[name] = meaning
         self._changed()
         return variables
 
@@ -194,8 +216,9 @@ class Model:
 
     @property
     def variables(self) -> Mapping[str, VarArray]:
-        """All variable blocks by name, in order."""
-        return MappingProxyType({name: variables for name, (_, variables) in self._blocks.items()})
+        """All variable blocks by name, in order; ``print`` shows what each means."""
+        blocks = {name: variables for name, (_, variables) in self._blocks.items()}
+        return MappingProxyType(VariableBlocks(blocks, self._meanings))
 
     def __getitem__(self, name: str) -> VarArray:
         """Return a variable block by name.
@@ -215,10 +238,12 @@ class Model:
 
     @property
     def constraints(self) -> Mapping[str, ConstraintBlock]:
-        """All constraint blocks by name, in order; an unknown name raises :class:`UnknownNameError`."""
+        """All constraint blocks by name, in order, with ``print`` as algebra; an unknown name: UnknownNameError."""
         return MappingProxyType(self._constraints)
 
-    def add(self, name: str, relation: Relation, *, over: IndexSets | None = None) -> ConstraintBlock:
+    def add(
+        self, name: str, relation: Relation, *, over: IndexSets | None = None, meaning: str = ""
+    ) -> ConstraintBlock:
         """Add a block of constraints.
 
         Parameters
@@ -229,6 +254,8 @@ class Model:
             A comparison of expressions (``x.sum(axis=1) == 1``) or :func:`between`.
         over
             Index sets that label the rows, one per dimension of the comparison; numbers when left out.
+        meaning
+            What the rows state, in a line: ``print(model)`` shows it.
 
         Raises
         ------
@@ -237,7 +264,9 @@ class Model:
             a coefficient is NaN or infinite, or a side is NaN or one that no point satisfies (``<= -inf``).
         """
         check_name(name, self._constraints, "constraint block")
-        return self._insert(constraint_block(self, name, relation, over))
+        block = constraint_block(self, name, relation, over)
+        block.meaning = meaning
+        return self._insert(block)
 
     def add_indicator(
         self,
@@ -247,12 +276,13 @@ class Model:
         relation: Relation,
         *,
         over: IndexSets | None = None,
+        meaning: str = "",
     ) -> ConstraintBlock:
         """Add constraints that hold whenever a binary variable has a value.
 
         Parameters
         ----------
-        name, relation, over
+        name, relation, over, meaning
             As in :meth:`add`.
         binary
             Binary variables whose shape broadcasts to the comparison's.
@@ -265,7 +295,9 @@ class Model:
             As :meth:`add`, and if a variable is not binary or the value is neither 0 nor 1.
         """
         check_name(name, self._constraints, "constraint block")
-        return self._insert(add_switch(constraint_block(self, name, relation, over), binary, value))
+        block = add_switch(constraint_block(self, name, relation, over), binary, value)
+        block.meaning = meaning
+        return self._insert(block)
 
     def add_copy(self, block: ConstraintBlock) -> ConstraintBlock:
         """Add a block of another model whose columns this model has too, at the same numbers.
@@ -684,11 +716,19 @@ class Model:
             twin._constraints[name] = block.copied_to(twin)
         twin._objective = self._objective.copied_to(twin)
         twin._start = {name: values.copy() for name, values in self._start.items()}
+        twin._meanings = dict(self._meanings)
         twin._priorities = {name: values.copy() for name, values in self._priorities.items()}
         return twin
 
     def __repr__(self) -> str:
         return f"<Model {self.name!r}: {self.stats()}>"
+
+    def __str__(self) -> str:
+        sense = "maximise" if self._objective.maximize and not isinstance(self, Scope) else "minimise"
+        return (
+            f"{self!r}\n\n{sense}\n  {self.objective_expression}\n\n"
+            f"subject to\n{self.constraints}\n\nwith\n{self.variables}"
+        )
 
     def _changed(self) -> None:
         self._form = None
@@ -745,9 +785,13 @@ class Scope(Model):
     def _root(self) -> Model:
         return self._within._root if isinstance(self._within, Scope) else self._within
 
-    def _add_block(self, name: str, over: Any, lower: Any, upper: Any, *, integer: bool) -> VarArray:
+    def _add_block(
+        self, name: str, over: Any, lower: Any, upper: Any, *, integer: bool, meaning: str = ""
+    ) -> VarArray:
         check_name(name, {}, "variable block")
-        return self._within._add_block(self.prefix + name, over, lower, upper, integer=integer)
+        return self._within._add_block(
+            self.prefix + name, over, lower, upper, integer=integer, meaning=meaning
+        )
 
     def __contains__(self, name: object) -> bool:
         """Return whether there is a variable block of that name under the prefix."""
@@ -760,7 +804,9 @@ class Scope(Model):
     @property
     def variables(self) -> Mapping[str, VarArray]:
         """The variable blocks under the prefix, by their names without it."""
-        return MappingProxyType(self._own(self._within.variables))
+        return MappingProxyType(
+            VariableBlocks(self._own(self._within.variables), self._own(self._root._meanings))
+        )
 
     def __getitem__(self, name: str) -> VarArray:
         """Return a variable block by its name without the prefix; :class:`UnknownNameError` if there is none."""
@@ -776,10 +822,12 @@ class Scope(Model):
         """The constraint blocks under the prefix, by their names without it."""
         return MappingProxyType(ConstraintBlocks(self._own(self._within.constraints)))
 
-    def add(self, name: str, relation: Relation, *, over: IndexSets | None = None) -> ConstraintBlock:
+    def add(
+        self, name: str, relation: Relation, *, over: IndexSets | None = None, meaning: str = ""
+    ) -> ConstraintBlock:
         """Add a block of constraints; see :meth:`Model.add`."""
         check_name(name, {}, "constraint block")
-        return self._within.add(self.prefix + name, relation, over=over)
+        return self._within.add(self.prefix + name, relation, over=over, meaning=meaning)
 
     def add_indicator(
         self,
@@ -789,10 +837,13 @@ class Scope(Model):
         relation: Relation,
         *,
         over: IndexSets | None = None,
+        meaning: str = "",
     ) -> ConstraintBlock:
         """Add constraints that hold whenever a binary has a value; see :meth:`Model.add_indicator`."""
         check_name(name, {}, "constraint block")
-        return self._within.add_indicator(self.prefix + name, binary, value, relation, over=over)
+        return self._within.add_indicator(
+            self.prefix + name, binary, value, relation, over=over, meaning=meaning
+        )
 
     def remove(self, name: str) -> None:
         """Take a constraint block under the prefix out of the model."""

@@ -189,7 +189,7 @@ class PiecewiseLinearLoss(BranchLoss):
         return self.of_margin(sign * scores)
 
     def slack(self, m: Model, over: tuple[object, ...]) -> VarArray:
-        return m.nonnegative("xi", over)
+        return m.nonnegative("xi", over, meaning="loss of a sample at a node or level")
 
     def declare(
         self, m: Model, xi: LinearExpr | VarArray, score: LinearExpr, sign: FloatArray,
@@ -256,7 +256,7 @@ class Misclassification(BranchLoss):
         return wrong
 
     def slack(self, m: Model, over: tuple[object, ...]) -> VarArray:
-        return m.binary("xi", over)
+        return m.binary("xi", over, meaning="loss of a sample at a node or level")
 
     def declare(
         self, m: Model, xi: LinearExpr | VarArray, score: LinearExpr, sign: FloatArray,
@@ -343,7 +343,10 @@ class L1Norm(Norm):
 
     def declare(self, m: Model, w: VarArray) -> LinearExpr:
         over = tuple(labels or length for labels, length in zip(w.labels, w.shape, strict=True))
-        positive, negative = m.nonnegative("w_plus", over), m.nonnegative("w_minus", over)
+        positive, negative = (
+            m.nonnegative("w_plus", over, meaning="positive parts of the weights"),
+            m.nonnegative("w_minus", over, meaning="negative parts of the weights"),
+        )
         m.add("parts", w == positive - negative, over=over)  # Aldinucci (3.16)
         charge: LinearExpr = positive.sum() + negative.sum()
         return charge
@@ -598,7 +601,7 @@ class AbsoluteLoss(LeafLoss):
         return total / float(weight.min())
 
     def declare(self, m: Model, errors: LinearExpr, weight: FloatArray) -> LinearExpr:
-        L = m.nonnegative("L", errors.shape)
+        L = m.nonnegative("L", errors.shape, meaning="loss of a sample, or of a leaf")
         m.add("loss_above", L >= errors)  # (4.4)
         m.add("loss_below", L >= -errors)  # (4.5)
         total: LinearExpr = weight @ L

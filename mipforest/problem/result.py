@@ -13,10 +13,12 @@ import numpy as np
 
 from mipforest.conflicts import Conflict
 from mipforest.data import Dataset
-from mipforest.formatting import number, value_text
+from mipforest.formatting import duration, is_rounding, number, percent, value_text
 from mipforest.problem.constraints import Constraint
 from mipforest.problem.problem_data import ProblemData
-from mipforest.solvers.solution import Solution, Status, closed, gap_in_words
+from mipforest.problem.worth import worth_in_words, worth_of
+from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.solvers.solution import Solution, Status, closed, gap_in_words, relative_gap
 from mipforest.trees import (
     ClassMeasures,
     Predictor,
@@ -253,8 +255,36 @@ class Result:
         return f"{self.status}{claim}, {numbers}"
 
     def _repr_html_(self) -> str:
-        drawing = "" if self.tree is None else self.plot()._repr_svg_()
-        return f"<p>{escape(repr(self))}</p>{drawing}"
+        if self.tree is None:
+            return f"<p>{escape(repr(self))}</p>"
+        found = {"worth": self._worth, "data": {"target": self.problem.data.target}}
+        lines = "<br>".join(escape(f"{name}: {text}") for name, text in worth_in_words(found))
+        return f"<p>{escape(repr(self))}</p><p>{lines}</p>{self.plot()._repr_svg_()}"
+
+    @cached_property
+    def _worth(self) -> dict[str, Any] | None:
+        return self.worth()
+
+    def worth(self, test: Dataset | None = None) -> dict[str, Any] | None:
+        """Compare the tree with one prediction for all samples, and with CART of the same depth.
+
+        Parameters
+        ----------
+        test
+            Data not seen in training.
+
+        Returns
+        -------
+        dict or None
+            See :func:`~mipforest.problem.worth.worth_of`; ``None`` without a tree. CART is grown for it. A score card
+            is compared with CART of as many levels as the card has rules, at most five.
+        """
+        if self.tree is None:
+            return None
+        depth = self.problem.topology.depth
+        if not self.tree.is_tree:
+            depth = min(max(len(self.tree.features_used().per_node[0]), 1), 5)
+        return _for_json(worth_of(self.tree, depth, self.problem.data, test))  # type: ignore[no-any-return]
 
     def plot(self, *, max_terms: int = 3) -> Picture:
         """Draw the tree with its training samples at each node; see :func:`~mipforest.trees.plot_tree`.
@@ -485,7 +515,94 @@ def status_in_words(result: Mapping[str, Any]) -> str:
     stopped = _STOPPED.get(status, status)
     if result["objective"] is None:
         return f"{stopped}, without a solution"
-    return f"{stopped} with a gap of {within}" if within else f"{stopped}, without a bound"
+    if not within:
+        return f"{stopped}, without a bound"
+    best = _best_found(result)
+    return f"{stopped}; {best}" if best else f"{stopped} with a gap of {within}"
+
+
+def _best_found(result: Mapping[str, Any]) -> str:
+    """Say so where the bound says nothing: it is 0, or farther from the objective than 0 is; else empty."""
+    objective, bound = result["objective"], result["bound"]
+    if closed(objective, bound) or relative_gap(objective, bound) < 1.0:
+        return ""
+    which = "no bound yet" if is_rounding(bound, objective) else "no useful bound yet"
+    return f"{which}: this {result.get('finds', 'tree')} is the best found"
+
+
+def search_in_words(result: Mapping[str, Any]) -> str:
+    """Say what was searched, by whom, and what came of it beside the start.
+
+    Parameters
+    ----------
+    result
+        The content of ``result.json``.
+    """
+    if result["status"] == "imported":
+        return f"nothing here: the solution is from {result['solver']}"
+    found = str(result.get("finds", "tree"))
+    what = f"{found}s" if "finds" in result else f"trees of depth {result['depth']}"
+    via = f" via {' and '.join(result['bridges'])}" if result["bridges"] else ""
+    text = f"{what}, by {result['solver']} {result['solver_version']}{via}, {result['nodes']} nodes"
+    objective, start = result["objective"], result["warm_start_objective"]
+    if objective is None or start is None:
+        return text
+    gained = abs(start - objective)
+    if is_rounding(gained, objective, start) or gained <= FEASIBILITY_TOLERANCE * abs(start):
+        return f"{text}; nothing better than the start was found"
+    share = "" if is_rounding(start, objective) else f", improved by {percent(gained / abs(start))}"
+    return f"{text}; the start had the objective {value_text(start, objective)}{share}"
+
+
+def time_in_words(result: Mapping[str, Any]) -> str:
+    """Say how long all of a result took, and how much of it the search did.
+
+    Parameters
+    ----------
+    result
+        The content of ``result.json``: the seconds are read.
+    """
+    phases = result.get("phase_seconds")
+    known = phases if isinstance(phases, dict) else {}  # files of strangers may hold anything
+    seconds = {name: spent for name, spent in known.items() if isinstance(spent, int | float)}
+    whole = sum(seconds.values()) or result["prepare_seconds"] + result["build_seconds"] + result["seconds"]
+    if result["status"] == "imported":
+        return f"{duration(whole)} in all, to build the model and check the solution"
+    compiled = f", {duration(seconds['compile'])} in compiling" if seconds.get("compile") else ""
+    return f"{duration(whole)} in all, {duration(result['seconds'])} in the search{compiled}"
+
+
+def proof_in_words(result: Mapping[str, Any]) -> str:
+    """State objective and bound, and what their distance means.
+
+    Parameters
+    ----------
+    result
+        The content of ``result.json``: what :func:`status_in_words` reads, and ``bound_for``.
+    """
+    objective, bound, found = result["objective"], result["bound"], result.get("finds", "tree")
+    if objective is None:
+        return (
+            f"there is no {found}" if bound is None else f"bound {value_text(bound)}; there is no {found} yet"
+        )
+    value = value_text(objective, bound)
+    if bound is None:
+        return f"objective {value}; no bound: this {found} is the best found"
+    beside = f"objective {value}, bound {value_text(bound, objective)}"
+    constants = " for the paper's constants" if result.get("bound_for") == "constants" else ""
+    if best := _best_found(result):
+        return f"{beside}; {best}"
+    within = gap_in_words(objective, bound)
+    if result["status"] == "optimal":
+        if not result["verified"]:
+            return f"{beside}; nothing of the {found}, which is not verified"
+        exactly = closed(objective, bound)
+        return f"{beside}: no {found} of this model is better{constants}" + (
+            "" if exactly else f" by more than {within.removeprefix('< ')}"
+        )
+    if closed(objective, bound):
+        return f"{beside}; not called optimal, for the reason that is noted"
+    return f"{beside}: a {found} may be better{constants}, by at most {within}"
 
 
 #: Costs up to this are rounding: objectives are sums of losses of samples.

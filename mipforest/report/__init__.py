@@ -21,7 +21,15 @@ from mipforest.formatting import duration, number, percent, value_text
 from mipforest.problem.constraints import as_options, constraint_of
 from mipforest.problem.parameters import ensemble_parameter_of
 from mipforest.problem.registry import formulation_classes
-from mipforest.problem.result import held_in_words, provers_in_words, status_in_words
+from mipforest.problem.result import (
+    held_in_words,
+    proof_in_words,
+    provers_in_words,
+    search_in_words,
+    status_in_words,
+    time_in_words,
+)
+from mipforest.problem.worth import MIND, worth_in_words
 from mipforest.report.card_section import card_sections
 from mipforest.report.content import Content, content_of
 from mipforest.report.markup import (
@@ -64,6 +72,7 @@ _TITLES = {
     "tree": "Tree",
     "probabilities": "Probabilities",
     "intervals": "Intervals",
+    "worth": "Worth",
     "explanation": "Local explanation",
     "card": "Score card",
     "features": "Features",
@@ -126,11 +135,11 @@ def _sections(content: Content) -> list[Element]:
         ]
     )
     of_card = [] if content.card is None else card_sections(content, content.card)
+    shown, *rest = [*of_tree, *of_card, *tuning_section(content), numbers_section(result)]
     return [
-        *of_tree,
-        *of_card,
-        *tuning_section(content),
-        numbers_section(result),
+        shown,
+        worth_section(result),
+        *rest,
         *constraints_section(result),
         progress_section(result),
         verification_section(result),
@@ -201,9 +210,31 @@ def overview(content: Content) -> Element:
         element("h1", heading(content)),
         element("p", line),
         element("p", *_verdict(result), class_="verdict"),
+        *_in_short(result),
         *(element("p", gap, class_="notice", role="note") for gap in content.gaps),
         *_without_tree(content),
     )
+
+
+def _in_short(result: Mapping[str, Any]) -> list[Element]:
+    """Return the errors, and what speaks against the tree."""
+    known = worth_in_words(result)
+    errors = [element("p", f"{name}: {plain(text)}.") for name, text in known[:1] if name != MIND]
+    remarks = [plain(text) for name, text in known if name == MIND]
+    return errors + [
+        element("p", f"{text[:1].upper()}{text[1:]}.", class_="notice", role="note") for text in remarks
+    ]
+
+
+def worth_section(result: Mapping[str, Any]) -> Element:
+    """Return the section on what was searched and proven, and what the tree is worth beside others."""
+    pairs: list[tuple[str, Part]] = [
+        ("Searched", plain(search_in_words(result))),
+        ("Took", time_in_words(result)),
+        ("Proven", proof_in_words(result)),
+        *((name, plain(text)) for name, text in worth_in_words(result)),
+    ]
+    return section("What it is worth", description_list(pairs), id_="worth")
 
 
 def numbers_section(result: Mapping[str, Any]) -> Element:
@@ -440,9 +471,7 @@ def _samples(data: Mapping[str, Any]) -> str:
 
 
 def _times(result: Mapping[str, Any]) -> str:
-    before = duration(result["prepare_seconds"] + result["build_seconds"])
-    phases = result.get("phase_seconds")
-    text = f"{duration(result['seconds'])} solving, {before} building the model"
+    phases, text = result.get("phase_seconds"), time_in_words(result)
     if not isinstance(phases, dict) or not phases:
         return text
     seconds = [(plain(name), spent) for name, spent in phases.items() if isinstance(spent, int | float)]
@@ -499,8 +528,18 @@ def _solve(result: Mapping[str, Any]) -> Iterator[str]:
     for name in ("positive", "task", "missing", "scaling", "test_size", "test"):
         yield from _option(name, source[name])
     yield from _option("rewards", ",".join(source.get("rewards", ())) or None)
-    for name in ("scores", "better", "weight", "drop", "keep", "categorical", "decimal", "encoding", "dates"):
+    for name in (
+        *("scores", "better", "weight", "drop", "keep", "categorical", "decimal", "thousands", "encoding"),
+        *("dates", "date_order"),
+    ):
         yield from _option(name, source.get(name))
+    yield from _option("skip_lines", source.get("skip_lines") or None)
+    for name in ("missing_values", "keep_words", "names"):
+        yield from _option(name, ",".join(source.get(name) or ()) or None)
+    if source.get("balanced"):
+        yield "--balanced"
+    if source.get("header") is False:
+        yield "--no-header"
     yield from _option("sep", "tab" if source.get("sep") == "\t" else source.get("sep"))
     constraints, in_file = as_options(map(constraint_of, options.get("constraints", ())))
     for kind, words in constraints:
@@ -581,6 +620,11 @@ def progress_section(result: Mapping[str, Any]) -> Element:
         return section("Progress", element("p", "The solver reported no progress."), id_="progress")
     drawn = [moments[i] for i in thinned(len(moments))]
     end = max(drawn[-1].seconds, float(result["seconds"]), 1e-3)
+    first = moments[0].gap
+    if len({m.objective for m in moments}) == 1 and first is not None and 100 * first <= CLOSED:
+        at = duration(moments[0].seconds)
+        text = f"The gap was closed at once, {at} after the start: there is no curve to draw."
+        return section("Progress", element("p", text), _events(moments), id_="progress")
     charts = [_values(drawn, end, str(result.get("finds", "tree"))), *_gap(drawn, end)]
     return section("Progress", element("div", *charts, class_="beside"), _events(moments), id_="progress")
 

@@ -60,6 +60,11 @@ class DataSource:
     scores, better
         How rewards are estimated of treatments and outcomes, and which outcomes are better; see
         :func:`mipforest.data.reward_scores.reward_scores`. ``None`` to estimate none.
+    rarer_positive
+        Whether the rarer of two classes is the positive one where ``positive`` names none.
+    balanced
+        Whether every class gets the same weight: a sample's weight is multiplied by W / (K W_k), with the weight W_k of
+        its class k among the training samples, as scikit-learn's ``class_weight="balanced"``.
     """
 
     data: str
@@ -90,6 +95,8 @@ class DataSource:
     header: bool = True
     names: tuple[str, ...] | None = None
     skip_lines: int = 0
+    balanced: bool = False
+    rarer_positive: bool = False
 
     @property
     def written(self) -> TextFormat:
@@ -102,7 +109,10 @@ class DataSource:
         return Convention(**{field.name: getattr(self, field.name) for field in fields(Convention)})
 
     def as_found(self, data: Dataset) -> DataSource:
-        """Return the source with what its data told of how values are written, so that new files are read alike."""
+        """Return the source with what its data told: how values are written, so that new files are read alike."""
+        if self.rarer_positive:
+            positive = self.positive or data.classes[1:] if data.n_classes == 2 else self.positive
+            return replace(self, positive=positive, rarer_positive=False).as_found(data)
         if not self.data.endswith(SUFFIXES):
             return self
         told = {name: getattr(data.convention, name) for name in ("decimal", "thousands", "date_order")}
@@ -150,14 +160,37 @@ class DataSource:
             **{field.name: getattr(self, field.name) for field in fields(TextFormat)},
         )
         whole = self._scored(loaded)
-        merged = self._merged(whole)
+        positive = self._positive(whole)
+        merged = whole.binarise(positive) if positive else whole
         labels = _labels(whole, merged)
         if self.test is not None:
-            return LoadedData(merged, self._merged(self._scored(self._test_file(loaded))), labels)
+            test = self._scored(self._test_file(loaded))
+            test = test.binarise(positive) if positive else test
+            return self._balanced(LoadedData(merged, test, labels))
         if self.test_size is not None:
             train, test = merged.split(self.test_size, seed=self.seed)
-            return LoadedData(train, test, labels)
-        return LoadedData(merged, None, labels)
+            return self._balanced(LoadedData(train, test, labels))
+        return self._balanced(LoadedData(merged, None, labels))
+
+    def _balanced(self, loaded: LoadedData) -> LoadedData:
+        """Weigh training and test samples by the classes' weights among the training samples."""
+        if not self.balanced:
+            return loaded
+        train, test = loaded.train, loaded.test
+        if train.task != "classification" or train.treatments is not None or train.rewards is not None:
+            raise DataError(
+                f"{train.name} has no classes to balance",
+                hint="weigh the samples yourself",
+                option="leave --balanced out",
+            )
+        sums = np.bincount(train.y.astype(np.int64), train.weights, minlength=train.n_classes)
+        factors = train.weights.sum() / (train.n_classes * sums)
+        weighed = [
+            data and data.with_weights(data.weights * factors[data.y.astype(np.int64)])
+            for data in (train, test)
+        ]
+        assert weighed[0] is not None
+        return replace(loaded, train=weighed[0], test=weighed[1] and _scaled_like(weighed[1], weighed[0]))
 
     def with_groups(self, constraints: Sequence[Constraint], data: Dataset) -> tuple[Constraint, ...]:
         """Return constraints with the groups of the training samples, where these are no column of the model's table.
@@ -211,8 +244,13 @@ class DataSource:
             return data
         return reward_scores(data, self.scores, better=self.better, seed=self.seed)
 
-    def _merged(self, data: Dataset) -> Dataset:
-        return data.binarise(self.positive) if self.positive else data
+    def _positive(self, data: Dataset) -> tuple[str, ...]:
+        """Return the classes that were named, or the first of two if it is the rarer one; empty to merge none."""
+        two = data.task == "classification" and data.n_classes == 2
+        if not self.rarer_positive or self.positive or not two:
+            return self.positive
+        first, second = data.class_counts
+        return data.classes[:1] if first < second else ()
 
     def _test_file(self, train: Dataset) -> Dataset:
         path = Path(str(self.test)).expanduser()
@@ -233,6 +271,8 @@ class DataSource:
             "test": self.test and _absolute(self.test),
         }
         for name in (
+            "balanced",
+            "rarer_positive",
             "weight",
             "treatment",
             "drop",
@@ -285,6 +325,8 @@ class DataSource:
             "dates": (None, *get_args(Dates)),
             "date_order": (None, *get_args(DateOrder)),
             "header": (True, False),
+            "balanced": (True, False),
+            "rarer_positive": (True, False),
             "scores": (None, *get_args(Scores)),
             "better": ("lower", "higher"),
         }
@@ -296,6 +338,10 @@ class DataSource:
         share = self.test_size
         if share is not None and not (isinstance(share, float) and 0 < share < 1):
             raise TypeError(f"the share of test samples is {share!r}")
+
+
+def _scaled_like(test: Dataset, train: Dataset) -> Dataset:
+    return replace(test, X=train.encoding.to_scaled(test.X_raw), encoding=train.encoding)
 
 
 def _absolute(spec: str) -> str:

@@ -37,8 +37,21 @@ def test_models_in_words(mipforest):
         ">= 1",
     ):
         assert word in one
-        assert word in every
     assert "sfs-margot" not in one
+    assert all(every.count(f"\n  {name} ") == 1 for name in formulation_classes())
+    assert every.index("\n  ort ") < every.index("Score cards") < every.index("\n  ogrs ")
+    assert len(every.splitlines()) < len(formulation_classes()) + 15
+
+
+def test_the_help_of_solve_shows_the_everyday_options_and_help_all_the_rest(mipforest):
+    brief, whole = mipforest("solve", "--help").out, mipforest("solve", "--help-all").out
+    for option in ("--model", "--depth", "--data", "--balanced", "--out", "--help-all"):
+        assert option in brief
+        assert option in whole
+    for option in ("--solver-option", "--thousands", "--dask"):
+        assert option not in brief
+        assert option in whole
+    assert "--thousands" not in mipforest("solve", "--help").out
 
 
 def test_a_narrow_terminal_cuts_nothing_off_a_table(mipforest, monkeypatch):

@@ -74,7 +74,7 @@ def test_a_solved_model_gives_a_complete_run_folder(solved):
     assert result["parameters"] == {"C": 10.0, "epsilon": 0.001}
     assert "HiGHS" in (out / "solver.log").read_text()
     assert (out / "tree.svg").read_text().lstrip().startswith("<?xml")
-    for word in ("Status", "Objective", "Bound", "Verified", "Accuracy", "n0:", str(out)):
+    for word in ("Status", "Proven ", "Wrong", "Verified", "Accuracy", "n0:", str(out)):
         assert word in done.out
 
 
@@ -224,7 +224,7 @@ def test_a_folder_that_appears_meanwhile_is_kept_and_the_outcome_told(
     monkeypatch.setattr(Problem, "solve", meanwhile)
     done = mipforest(*people_options, "--out", tmp_path / "run")
     assert done.code == 2
-    assert "Objective" in done.out
+    assert "Proven " in done.out
     assert "notes.txt" in done.err
     assert [entry.name for entry in (tmp_path / "run").iterdir()] == ["notes.txt"]
 
@@ -252,7 +252,7 @@ def test_a_full_disk_at_the_end_still_tells_the_outcome(mipforest, people_option
     monkeypatch.setattr(RunFolder, "commit", full)
     done = mipforest(*people_options, "--out", tmp_path / "run")
     assert done.code == 2
-    assert "Objective" in done.out
+    assert "Proven " in done.out
     assert "No space left on device" in done.err
     assert list(tmp_path.iterdir()) == []
     told = mipforest(*people_options, "--out", tmp_path / "run", "--json")

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.utils.class_weight import compute_sample_weight
+from tolerance import same
 
 from mipforest.data import DataError, Dataset, load
 from mipforest.problem import Formulation
@@ -123,3 +125,15 @@ def test_models_that_do_not_say_what_weights_do_refuse_them():
         DataError, match="forgetful takes no sample weights, and data has weights from 1 to 3"
     ):
         Forgetful().build(data, 1)
+
+
+def test_balanced_classes_weigh_as_in_scikit_learn():
+    loaded = DataSource(data="breast_cancer", test_size=0.25, balanced=True).load()
+    expected = compute_sample_weight("balanced", loaded.train.y)
+    np.testing.assert_allclose(loaded.train.weights, expected)
+    assert same(loaded.train.weights.sum(), loaded.train.n)
+    np.testing.assert_allclose(
+        sorted(set(loaded.test.weights)), sorted(set(loaded.train.weights))
+    )  # the test samples weigh as those of training
+    with pytest.raises(DataError, match="no classes to balance"):
+        DataSource(data="diabetes", balanced=True).load()

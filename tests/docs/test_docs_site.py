@@ -156,6 +156,14 @@ def test_axe_finds_nothing_on_the_landing_page(site, browser, width, scheme):
     assert browser.accessibility_violations() == []
 
 
+@on_the_site
+@pytest.mark.parametrize("width", [390, 700, 1000, 1400])
+def test_no_text_is_squeezed_on_the_landing_page_and_that_of_models(site, browser, width):
+    for page in ("index.html", "models/index.html"):
+        browser.open(site / page, width=width)
+        assert browser.bad_boxes() == [], page
+
+
 def test_pictures_are_small():
     assert sum(file.stat().st_size for file in (ROOT / "docs" / "pictures").iterdir()) < 1_500_000
 

@@ -41,6 +41,42 @@ os.execvp(sys.argv[3], sys.argv[3:])
 
 _KEYS = {"Tab": 9, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Enter": 13}
 
+#: What scrolls in a frame of its own, is drawn, or is hidden, is left out; lines of code break anywhere.
+_BAD_BOXES = """
+[...document.querySelectorAll('body *')].flatMap((box) => {
+  const inline = ['inline', 'contents', 'none'].includes(getComputedStyle(box).display);
+  if (inline || box.closest('svg, pre, .wide, .frame, .md-typeset__scrollwrap, .skip, .md-skip, script, style, math'))
+    return [];
+  const texts = [...box.childNodes].filter((node) => node.nodeType === 3 && node.data.trim());
+  const place = box.getBoundingClientRect(), style = getComputedStyle(box);
+  if (!texts.length || !place.height || !box.checkVisibility({visibilityProperty: true, opacityProperty: true}))
+    return [];
+  const parent = box.parentElement, around = getComputedStyle(parent), outer = parent.getBoundingClientRect();
+  const room = outer.width - ['paddingLeft', 'paddingRight', 'borderLeftWidth', 'borderRightWidth']
+    .reduce((sum, side) => sum + parseFloat(around[side]) + (parseFloat(style[side]) || 0), 0);
+  const free = Math.min(room, parseFloat(style.maxWidth) || Infinity), found = [];
+  const rects = (from, to, node) => {
+    const range = document.createRange(); range.setStart(node, from); range.setEnd(node, to);
+    return [...range.getClientRects()];
+  };
+  const width = (parts) => parts.reduce((sum, part) => sum + part.width, 0);
+  const whole = document.createRange(); whole.selectNodeContents(box);
+  const lines = new Set([...whole.getClientRects()].map((part) => Math.round(part.bottom / 4))).size;
+  const plain = texts.length === box.childNodes.length && !/[\\n]/.test(box.textContent.trim());
+  if (plain && lines > 1 && around.display === 'block' && width([...whole.getClientRects()]) <= free)
+    found.push('line');
+  for (const node of texts)
+    for (const word of node.data.matchAll(/\\S{2,20}/g)) {
+      const parts = rects(word.index, word.index + word[0].length, node);
+      if (parts.length > 1 && !/[-/]/.test(word[0]) && width(parts) <= free) found.push('word');
+    }
+  if (around.overflowX === 'visible' && (place.right > outer.right + 1 || place.left < outer.left - 1)
+      && style.position === 'static' && parseFloat(style.marginLeft) >= 0 && parseFloat(style.marginRight) >= 0)
+    found.push('wide');
+  return found.map((why) => `${why}: ${box.tagName} ${box.textContent.slice(0, 60)}`);
+})
+"""
+
 
 def browser_path():
     """Path of a browser, or ``None``."""
@@ -150,6 +186,10 @@ class Browser:
             returnByValue=True,
         )
         return answer["result"]["value"]
+
+    def bad_boxes(self):
+        """Boxes of text that break a line, or a word, that fits, or reach beyond their parent: why, and the text."""
+        return self.evaluate(_BAD_BOXES)
 
     def press(self, key):
         code = _KEYS.get(key, ord(key) if len(key) == 1 else 0)

@@ -95,6 +95,19 @@ def test_rewards_and_how_a_file_is_written_are_named(classes_run):
         ("--dates", "days"),
         ("--categorical", "town"),
     }
+    text = {"thousands": ".", "date_order": "dmy", "skip_lines": 2, "header": False}
+    words = {"missing_values": [".", "-999"], "keep_words": ["NA", "None"], "names": ["none", "drug"]}
+    result["data_source"] |= text | words
+    said = shlex.split(command_of(result))
+    assert "--no-header" in said
+    assert set(pairwise(said)) >= {
+        ("--thousands", "."),
+        ("--date-order", "dmy"),
+        ("--skip-lines", "2"),
+        ("--missing-values", ".,-999"),
+        ("--keep-words", "NA,None"),
+        ("--names", "none,drug"),
+    }
     columns = {"target": "days", "treatment": "had", "scores": "dr", "better": "higher", "rewards": []}
     result["data_source"] |= columns
     words = shlex.split(command_of(result))

@@ -72,7 +72,7 @@ def features_used(problem: Built) -> VarArray:
     if "feature_used" not in m.variables:
         # Both first: where a model has no such expression, nothing is added.
         uses, in_leaves = _expressions(problem).features(), _expressions(problem).leaf_features()
-        used = m.binary("feature_used", problem.data.features)
+        used = m.binary("feature_used", problem.data.features, meaning="whether the tree uses a feature")
         m.add("feature_used_somewhere", used >= uses, over=(problem.topology.branches, problem.data.features))
         anywhere: LinearExpr = uses.sum(axis=0)
         if in_leaves is not None:

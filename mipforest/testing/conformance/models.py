@@ -586,7 +586,8 @@ def _switched(
 ) -> Model:
     """Return a model whose binary equals ``on``; where it is ``value``, a row of the one other variable holds."""
     m = Model()
-    x, z = m.continuous("x", **{"lower": 0.0, "upper": 10.0, **bounds}), m.binary("z")
+    x = m.continuous("x", lower=bounds.get("lower", 0.0), upper=bounds.get("upper", 10.0))
+    z = m.binary("z")
     m.add("state", 1.0 * z == on)
     (m.maximize if maximize else m.minimize)(x)
     m.add_indicator("if", z, value, row(x))
