@@ -213,7 +213,7 @@ def test_the_example_of_the_documentation_is_a_suite():
     page = (SHIPPED[0].parents[1] / "docs" / "campaigns.md").read_text()
     (example,) = re.findall(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     cells = plan(parse_suite(example))
-    assert len(cells) == (2 + 2 + 1) * 2 * 2
+    assert len(cells) == (2 + 2 + 1 + 1) * 2 * 2
     assert {entry.experiment.parameters.get("C") for entry in cells} == {1.0, (0.1, 1.0), None}
 
 

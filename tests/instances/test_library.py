@@ -86,7 +86,7 @@ def test_reads_every_key(tmp_path):
         (('name = "a"', 'name = "/etc/passwd"'), "must be lower-case letters"),
         (('"iris"', '"../secret.csv"'), "a library takes what everybody has.*, and files in its own folder"),
         (('"iris"', '"/etc/secret.csv"'), "a library takes what everybody has"),
-        (('"iris"', '"secret.txt"'), "a library takes what everybody has"),
+        (('"iris"', '"secret.xlsx"'), "a library takes what everybody has"),
         (("depth = 1", "depth = 1\ndrop = [1]"), "a column in drop is 1; it must be a text"),
         (('"iris"', '"openml:iris"'), "a library takes what everybody has"),
         (
@@ -459,8 +459,9 @@ def test_a_file_without_names_gets_those_of_the_suite(tmp_path):
 
 
 def test_a_file_of_another_kind_needs_names(tmp_path):
-    (tmp_path / "suite.toml").write_text(HEADLESS.replace('columns = ["age", "ill"]\n', ""))
-    with pytest.raises(SuiteError, match=r"the data are 'patients\.data'"):
+    unnamed = HEADLESS.replace('columns = ["age", "ill"]\n', "").replace("patients.data", "patients.dat")
+    (tmp_path / "suite.toml").write_text(unnamed)
+    with pytest.raises(SuiteError, match=r"the data are 'patients\.dat'"):
         Library(tmp_path).suite  # noqa: B018 - reading is what is tested
 
 
