@@ -52,11 +52,11 @@ def test_the_page_compares_the_tree_with_each_decision_for_all():
     made = decision_table(("a", "b"), rewards, np.array([1, 0, 0]), weights, "Training")
     rows = [["".join(cell.itertext()) for cell in row] for row in made.iter("tr")]
     assert rows[0] == ["", "Share in the tree", "Mean reward", "± error"]
-    # The standard error of weighted means: sum of (w (r - mean))^2, with weights 1/4, 1/2, 1/4.
+    # The standard error of weighted means: n / (n - 1) times the sum of (w (r - mean))^2, with weights 1/4, 1/2, 1/4.
     assert rows[1][:3] == ["the tree", "–", "2.25"]
     assert rows[2][:3] == ["a for all (best single decision)", "75.0%", "1.25"]
     assert rows[3][:3] == ["b for all", "25.0%", "1"]
-    assert float(rows[2][3]) == pytest.approx(np.sqrt(0.3125**2 + 0.375**2 + 0.0625**2), rel=1e-3)
+    assert float(rows[2][3]) == pytest.approx(np.sqrt(1.5 * (0.3125**2 + 0.375**2 + 0.0625**2)), rel=1e-3)
 
 
 def test_forests_decide_samples_that_they_were_not_fitted_to():

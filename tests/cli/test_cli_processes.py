@@ -114,7 +114,7 @@ def test_files_that_cannot_grow_leave_no_half_written_run(mipforest, tmp_path):
     assert done.code == 2, done.err
     assert done.err.splitlines()[-1].startswith("error: ")
     assert "Traceback" not in done.err
-    assert "Objective" in done.out
+    assert "objective" in done.out
     assert json.loads(done.out.partition("would have been:")[2])["depth"] == 2
     assert list(tmp_path.iterdir()) == []
 

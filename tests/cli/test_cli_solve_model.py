@@ -141,7 +141,7 @@ def test_options_of_a_solve(mipforest, model):
         (("model.txt",), 2, "end the name in .mps or .lp"),
         (("FILE", "--solver", "auto"), 2, "auto is for trees"),
         (("FILE", "--solver", "exact-search"), 2, "exact-search is for trees"),
-        (("FILE", "--solver", "higs"), 4, "did you mean highs"),
+        (("FILE", "--solver", "higs"), 2, "did you mean highs"),
         (("FILE", "-o", "x.json"), 2, "end the name in .sol"),
         (("FILE", "-o", "absent/x.sol"), 2, "no folder"),
         (("FILE", "--start", "absent.sol"), 2, "No such file"),
