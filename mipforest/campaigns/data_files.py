@@ -151,6 +151,12 @@ def _of_raw(source: DataFile, uci: Path) -> Rows | None:
             values = [value.strip().strip('"') for value in line.split(raw.sep)]
             # Rows with a question mark lack a value; the files of the results leave them out.
             if line.strip() and "?" not in values:
+                if len(values) <= max(raw.target, *raw.drop, 0):
+                    raise CampaignError(f"{path} has a line of {len(values)} values, {line[:40]!r}")
+                if rows and len(values) - len(raw.drop) != len(rows[0]):
+                    raise CampaignError(
+                        f"{path} has lines of {len(rows[0]) + len(raw.drop)} and {len(values)} values"
+                    )
                 rows.append(_with_target_last(values, raw.target, raw.drop))
     return rows
 
