@@ -143,7 +143,7 @@ def _of_raw(source: DataFile, uci: Path) -> Rows | None:
     paths = [next(iter(sorted(uci.rglob(name))), None) for name in raw.files]
     if None in paths:
         return None
-    rows = []
+    rows: Rows = []
     for path in paths:
         assert path is not None
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[1 if raw.header else 0 :]
