@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 PAGE = """# Start-up
 
 Processor seconds of commands, warm: modules and searches were compiled before. Beside them stands their share of what
-scikit-learn needs to be imported and to fit CART to the same data. Medians of {rounds} rounds, in which all took turns.
+scikit-learn needs to be imported and to fit CART to the same data. All took turns; medians, rounds: {rounds}.
 
 {table}
 

@@ -193,6 +193,54 @@ def _summary(counts: Counts, path: Path, *, reported: bool) -> str:
     return f"{'; '.join(parts)}.{following}"
 
 
+@app.command("data")
+def prepare_data(
+    suites: Annotated[list[Path], Argument(metavar="SUITE.toml ...", help="One suite or several.")],
+    *,
+    data: Annotated[
+        Path,
+        Option(metavar="DIR", help="Folder for the files of data that the suites read; made where missing."),
+    ],
+    uci: Annotated[
+        Path | None, Option(metavar="DIR", help="Folder with files as you fetched them from UCI.")
+    ] = None,
+    openml: Annotated[bool, Option("--openml", help="Fetch what is missing then from OpenML.")] = False,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Prepare the files of data that suites read, and say what is missing and where it comes from.
+
+    A file is made of what scikit-learn bundles, else of files of UCI, else, with --openml, of OpenML. A file that is
+    there is kept. Checksums tell whether its values are those that the results of the documentation were computed with.
+
+    Exit code: 0 all files are there; 3 some are missing.
+
+    Example: mipforest campaign data campaigns/margot-tables-5-6.toml --data data --uci Downloads
+    """
+    from mipforest.campaigns.data_files import files_of, prepare
+
+    names = dict.fromkeys(name for suite in suites for name in files_of(suite))
+    prepared = prepare(names, data, uci=uci, openml=openml)
+    missing = [file for file in prepared if file.state == "missing"]
+    if as_json:
+        print_json({"data": str(data), "files": [asdict(file) for file in prepared]})
+    elif not quiet:
+        for file in prepared:
+            about = f" {file.about}" if file.state == "made" else f": {file.about}" if file.about else ""
+            print_text(f"{file.name}: {file.state}{about}{_ORIGINALS[file.as_published]}")
+        has = f"{len(prepared) - len(missing)} of {len(prepared)} files are in {data}"
+        print_text(has if prepared else "the suites read no files: all their data are bundled or generated")
+    raise Exit(NO_ANSWER if missing else 0)
+
+
+#: What is said of a file, by whether its values are those of the documentation's results.
+_ORIGINALS = {
+    True: "; its checksum is right",
+    False: "; its values, or the order of its rows, are others than those of the documentation's results",
+    None: "",
+}
+
+
 @app.command()
 def report(
     results: Annotated[

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from typer import Exit, Option, Typer
 
@@ -121,7 +123,18 @@ def run() -> None:
         if closed and not end.code:
             print("error: standard output is closed, and what belongs there is lost", file=sys.stderr)
             raise SystemExit(USAGE) from end
-        raise
+        if isinstance(end.code, str):
+            raise
+        _leave_at_once(end.code or 0)
+
+
+def _leave_at_once(code: int) -> NoReturn:
+    """End the process; taking apart a large model, object by object, would take seconds and change nothing."""
+    atexit._run_exitfuncs()
+    with suppress(OSError, ValueError):  # a stream whose reader has gone
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 def _app_for(arguments: list[str]) -> Typer:
