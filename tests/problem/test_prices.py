@@ -77,3 +77,9 @@ def test_constraints_that_cannot_hold_together_are_named(data):
 def test_prices_in_words(price, said):
     held = {"value": 0.912, "limit": 0.9, "share": True, "binds": True, "price": price}
     assert held_in_words(held) == ("91.2%, limit 90.0%", "binds", said)
+
+
+def test_a_constraint_without_degrees_holds():
+    held = {"value": 0.0, "limit": 0.0, "share": False, "binds": None}
+    assert held_in_words(held) == ("holds", "", "")
+    assert held_in_words(held | {"value": 2.0}) == ("2, limit 0", "", "")
