@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice, takewhile
 from typing import TypeVar
 
 import numpy as np
@@ -293,10 +293,14 @@ def _with_fewer_splits(problem: ProblemData, tree: Tree) -> Values | None:
     def value(candidate: Tree) -> float:
         return problem.formulation.evaluate(candidate, problem.instance)
 
-    single = filter(None, (without([t]) for t in branches))
+    # Of a deep tree, even telling the splits apart by their value takes longer than there is time.
+    ranking = problem.budget.part(SEARCH_TIME_LIMIT / 2)
+    single = filter(None, (without([t]) for t in takewhile(lambda _: not ranking.expired, branches)))
     from_one_on = filter(None, (without(branches[t:]) for t in reversed(branches)))
-    for candidate in (*sorted(single, key=value), *from_one_on):
-        values = None if time.expired else feasible_values(problem, candidate)
+    for candidate in chain(sorted(single, key=value), from_one_on):
+        if time.expired:
+            break
+        values = feasible_values(problem, candidate)
         if values is not None:
             return values
     return None

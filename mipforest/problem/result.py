@@ -620,10 +620,15 @@ def held_in_words(held: Mapping[str, Any]) -> tuple[str, str, str]:
     if held["value"] is None:
         return "no tree", "", ""
     numbers = [f"{value:.1%}" if held["share"] else f"{value:g}" for value in (held["value"], held["limit"])]
+    said = f"{numbers[0]}, limit {numbers[1]}"
+    if (
+        held["binds"] is None and held["value"] == held["limit"]
+    ):  # a count of what breaks it, or of what it asks for
+        said = "holds"
     binds = "" if held["binds"] is None else "binds" if held["binds"] else "does not bind"
     price = held.get("price")
     if price is None:
-        return f"{numbers[0]}, limit {numbers[1]}", binds, ""
+        return said, binds, ""
     least, most, other = price["least"], price["most"], price["objective"]
     if most is None:
         cost = f"costs at least {number(least)}" if least > 0 else "its cost is not known"
@@ -635,7 +640,7 @@ def held_in_words(held: Mapping[str, Any]) -> tuple[str, str, str]:
         cost = f"costs {number(least)} to {number(most)}"
     else:
         cost = f"costs at most {number(most)}"
-    return f"{numbers[0]}, limit {numbers[1]}", binds, cost
+    return said, binds, cost
 
 
 def provers_in_words(result: Mapping[str, Any]) -> str:

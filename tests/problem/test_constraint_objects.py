@@ -261,7 +261,12 @@ def test_what_a_file_may_not_hold(tmp_path, content, said):
         (Split("age", 2, 3), "there is no branch node 3; a tree of depth 2 has the nodes 0 to 2"),
         (Recall("maybe", 0.5), "no class 'maybe'"),
         (Forbid("agee"), "did you mean 'age'?"),
-        (Require(("age", "dose", "sex", "ill")), "no feature 'ill'"),
+        (Require(("age", "ill")), "no feature 'ill'"),
+        (
+            Require(("age", "dose", "sex", "a=1")),
+            "4 names have to be used (age,dose,sex,a=1), and a tree of depth 2 has 3 splits of one feature each",
+        ),
+        (Forbid("age", nodes=(4,)), "forbid: there is no branch node 4"),
     ],
 )
 def test_what_cannot_hold_alone_is_refused(data, constraint, said):

@@ -48,10 +48,10 @@ def test_without_a_proof_the_price_has_limits(data):
 
 
 def test_constraints_that_cannot_hold_together_are_named(data):
-    problem, result = solved(data, Forbid("sex"), Require(("age", "dose")), LimitLabel("yes", 0.9))
+    problem, result = solved(data, Forbid("sex"), Require("age"), Require("dose"), LimitLabel("yes", 0.9))
     assert result.tree is None
     said = priced(problem, result, 30).solution.warnings[-1]
-    assert said == "no tree satisfies require age,dose"  # of one split
+    assert said.startswith("no tree satisfies require age and require dose together")  # of one split
     problem, result = solved(data, AtMostFeatures(0), MinLeaf(1), Require("age"))
     said = priced(problem, result, 30).solution.warnings[-1]
     assert said.startswith(
@@ -77,3 +77,9 @@ def test_constraints_that_cannot_hold_together_are_named(data):
 def test_prices_in_words(price, said):
     held = {"value": 0.912, "limit": 0.9, "share": True, "binds": True, "price": price}
     assert held_in_words(held) == ("91.2%, limit 90.0%", "binds", said)
+
+
+def test_a_constraint_without_degrees_holds():
+    held = {"value": 0.0, "limit": 0.0, "share": False, "binds": None}
+    assert held_in_words(held) == ("holds", "", "")
+    assert held_in_words(held | {"value": 2.0}) == ("2, limit 0", "", "")

@@ -27,6 +27,7 @@ from mipforest.problem.constraints.constraint import (
     name,
     names,
 )
+from mipforest.problem.structure import UnivariateProblem
 from mipforest.trees import Predictor
 
 
@@ -104,6 +105,15 @@ class Require(Constraint):
 
     def rows(self, problem: Built) -> None:
         """Add the rows of :func:`mipforest.constraints.require_features`."""
+        required, branches = len(set(self.features)), problem.topology.n_branches
+        if required > branches:
+            structure = problem.formulation.structure(problem.instance)
+            if isinstance(structure, UnivariateProblem):
+                raise DataError(
+                    f"require: {required} names have to be used ({joined(self.features)}), and a tree of depth "
+                    f"{problem.topology.depth} has {branches} splits of one feature each; require fewer, or take a "
+                    "deeper tree"
+                )
         helpers.require_features(problem, self.features)
 
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
