@@ -138,8 +138,9 @@ def _no_better(result: Mapping[str, Any], noun: str) -> Iterator[str]:
         if values[name] is not None and values["found"] >= values[name] * (1 - SAME)
     ]
     if beaten_by:
+        what = " in errors" if result["measure"] == "wrong" else ""
         by_weight = " by weight" if "weighted" in result[part] else ""
-        yield f"in {words} the {noun} is no better{by_weight} than {', nor than '.join(beaten_by)}"
+        yield f"in {words} the {noun} is no better{what}{by_weight} than {', nor than '.join(beaten_by)}"
 
 
 def constant_in_words(worth: Mapping[str, Any]) -> str:

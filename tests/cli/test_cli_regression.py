@@ -48,8 +48,8 @@ def test_solve_and_show_tell_errors_and_linear_leaves(mipforest, run):
     folder, told = run
     result = json.loads((folder / "result.json").read_text())
     assert {f"{part}_{name}" for part in ("train", "test") for name in ("r2", "mse", "mae")} <= result.keys()
-    assert f"MAE        {result['train_mae']:.6g} in training, {result['test_mae']:.6g} in the test" in told
-    assert f"R2         {result['train_r2']:.4g} in training" in told
+    assert f"MAE       {result['train_mae']:.6g} in training, {result['test_mae']:.6g} in the test" in told
+    assert f"R2        {result['train_r2']:.4g} in training" in told
     assert "ccuracy" not in told
     assert re.search(r"n1: y = \S+ [+-] \S+ size [+-] \S+ age", told)
     assert told.startswith(mipforest("show", folder).out.rstrip())

@@ -26,7 +26,7 @@ def test_errors_are_counted_and_compared():
     assert worth["constant"] == "well"
     assert worth["leaves"] == {"n1": 4}
     assert worth["remarks"] == [
-        "in training the tree is no better than CART of depth 1",
+        "in training the tree is no better in errors than CART of depth 1",
         f"a leaf holds fewer than {FEW} training samples: n1 (4)",
     ]
     said = dict(worth_in_words({"worth": worth, "data": {"target": "state"}}))
@@ -40,7 +40,7 @@ def test_a_tree_that_is_worse_than_the_majority_in_the_test_is_called_so():
     )
     worth = worth_of(tree_at(4.5), 1, train, test)
     assert worth["remarks"] == [
-        "in the test the tree is no better than always well, nor than CART of depth 1"
+        "in the test the tree is no better in errors than always well, nor than CART of depth 1"
     ]
 
 
