@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 from mipforest.formatting import percent
@@ -97,3 +98,25 @@ def test_export_and_import(card_run, mipforest, tmp_path):
     done = mipforest("import", solution, "--instance", tmp_path / "card.mps")
     assert done.code == 0, done.err
     assert "Risk of yes" in done.out
+
+
+def test_the_risk_is_that_of_the_rarer_class_unless_another_is_named(mipforest, tmp_path):
+    frame = pd.DataFrame({"age": range(20), "state": ["ill"] * 6 + ["well"] * 14})
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    base = ("solve", "--model", "ogrs", "--param", "rules=1", "--data", tmp_path / "people.csv")
+    base = (*base, "--target", "state")
+    assert "Risk of ill" in mipforest(*base, "--out", tmp_path / "run").out
+    assert "Risk of well" in mipforest(*base, "--positive", "well").out
+    source = mipforest("show", tmp_path / "run", "--json").json["data_source"]
+    assert source["positive"] == ["ill"]
+    assert "rarer_positive" not in source
+
+
+def test_a_class_that_is_absent_is_said_in_words(card_run, mipforest, tmp_path):
+    run, options, _ = card_run
+    table = pd.read_csv(options[options.index("--data") + 1])
+    target = table.columns[-1]
+    table[table[target] == "no"].to_csv(tmp_path / "one.csv", index=False)
+    done = mipforest("predict", run, tmp_path / "one.csv", "-o", tmp_path / "out.csv")
+    assert "sensitivity: not known, no row has the class yes" in done.out
+    assert "nan" not in done.out
