@@ -186,6 +186,11 @@ def predict(
     written = source.written
     if names is None and written.names is not None:
         written = _with_names_of(table, written, saved.target)
+    if is_text_file(table) and written.skip_lines and written.header:
+        # The run's file had a title; this one may begin with the names of its columns.
+        whole = replace(written, skip_lines=0)
+        if {column.name for column in saved.encoding.columns} & set(first_line(table, whole)):
+            written = whole
     if is_text_file(table):
         # What the run left out before names were checked is left out here, too; all else is written again.
         counts = Counter(first_line(table, written) if written.header and written.names is None else ())
