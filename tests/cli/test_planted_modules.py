@@ -101,9 +101,13 @@ def run(place: Path, program: str, *arguments: str) -> tuple[int, str, Sequence[
     return done.returncode, done.stdout + done.stderr, ran
 
 
+#: One for each way to start a process; the others take the same ways.
+QUICK = ("file", "contree", "tune")
+
+
 @pytest.mark.parametrize(
     "command",
-    [*COMMANDS, pytest.param("doctor", marks=pytest.mark.slow)],  # it tries all of them
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in (*COMMANDS, "doctor")],
 )
 def test_no_command_runs_files_of_the_working_directory(place: Path, command: str) -> None:
     if command in NEEDS:
@@ -115,7 +119,10 @@ def test_no_command_runs_files_of_the_working_directory(place: Path, command: st
     assert "process of" not in said  # nothing died on the way
 
 
-@pytest.mark.parametrize("interface", ["glpk", "cbc", "appsi_cbc", "ipopt"])
+@pytest.mark.parametrize(
+    "interface",
+    ["glpk", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cbc", "appsi_cbc", "ipopt"))],
+)
 def test_pyomo_runs_no_program_of_the_working_directory(place: Path, interface: str) -> None:
     pytest.importorskip("pyomo")
     program = "from mipforest.cli.main import run\nif __name__ == '__main__':\n    run()\n"
