@@ -70,10 +70,10 @@ from formulations.splits.univariate import (
     RootValues,
     ThresholdRouting,
     UnivariateRouting,
-    begun_simply,
     best_pruned,
     check_leaf_size,
     declare_hierarchy,
+    is_begun_simply,
     root_bound,
     search_by_root,
     without_splits,
@@ -259,11 +259,10 @@ class UnivariateLabels(LabelledTree):
         )
 
     def bind_quickly(self, data: Dataset, topology: Topology, budget: TimeBudget) -> OctInstance | None:
-        if self.variant != "tight":
+        if self.variant != "tight" or not is_begun_simply(data, topology):
             return None
         instance = replace(self, variant="valid").bind(data, topology, budget)
-        bound: OctInstance = begun_simply(self, instance, lambda tree: with_cheapest_labels(tree, instance))
-        return bound
+        return replace(instance, known=self.start("cart", instance))
 
     def _searched(self, instance: OctInstance) -> tuple[Tree, RootValues]:
         """Search for the best tree; its value, and what is proven, are in errors."""

@@ -75,8 +75,8 @@ from formulations.splits.univariate import (
     RoutingExpressions,
     ThresholdRouting,
     UnivariateRouting,
-    begun_simply,
     check_leaf_size,
+    is_begun_simply,
     leaves_of,
     root_bound,
     search_by_root,
@@ -341,11 +341,10 @@ class Ort(ConstantLeafTree):
         return replace(instance, known=known, roots=roots if proven else None, least_objective=roots.least)
 
     def bind_quickly(self, data: Dataset, topology: Topology, budget: TimeBudget) -> OrtInstance | None:
-        if self.variant != "tight":
+        if self.variant != "tight" or not is_begun_simply(data, topology):
             return None
         instance = replace(self, variant="valid").bind(data, topology, budget)
-        bound: OrtInstance = begun_simply(self, instance, instance.leaves.with_fitted_leaves)
-        return bound
+        return replace(instance, known=self.start("cart", instance))
 
     def _searched(self, instance: OrtInstance) -> tuple[Tree, RootValues]:
         """Search for the best tree within a limit; return the best one found, and what is proven."""

@@ -399,6 +399,15 @@ class ThresholdRouting(Routing):
             splits["y"] = (self.levels.left @ splits["u"].T).T
         return splits | {"l": z.any(axis=0).astype(float)} if self.N_min > 1 else splits
 
+    def _broken_splits(self, tree: Tree) -> dict[str, float]:
+        used, least, most = chosen_features(tree), self.rows.min(axis=0), self.rows.max(axis=0)
+        t = np.flatnonzero(used >= 0)
+        beyond = (-tree.b[t] <= least[used[t]]) | (-tree.b[t] > most[used[t]])
+        return {
+            **super()._broken_splits(tree),
+            "a threshold of each split between values of its feature": float(beyond.any()),
+        }
+
     def decode(self, values: Values) -> Tree:
         chosen = self.thresholds.decode(self.levels.whole(values["u"]))
         return tree_of_thresholds(self.data, self.topology, self.thresholds, chosen)
@@ -633,7 +642,7 @@ MAX_COMPLETE = 3e8
 MAX_SCANNED = {1: 1e10, 2: 1e10}
 MAX_SCANNED_DEEPER = 5e8
 
-#: Numbers of samples up to which a search of two levels ends in less time than CART takes.
+#: Numbers of a table up to which a search of two levels ends in less time than CART takes.
 ENDS_AT_ONCE = 1e6
 
 #: Scans for medians take this many times longer.
@@ -725,17 +734,12 @@ def root_bound(u: VarArray, d: VarArray, thresholds: Thresholds, roots: RootValu
     return bound
 
 
-def begun_simply(formulation: Formulation, instance: Any, with_leaves: Callable[[Tree], Tree]) -> Any:
-    """Return an instance that knows a simple tree: what an exact search begins with, which needs no bounds by the root.
+def is_begun_simply(data: Dataset, topology: Topology) -> bool:
+    """Return whether a search that solves the model begins with CART's tree, and none runs while the model is built.
 
-    That is the tree without a split where the search ends at once, at depth one and two of moderate data; else CART's.
+    At depth one and two of moderate data that search ends at once, and its bounds by the root are a second witness.
     """
-    topology = instance.topology
-    if topology.depth > 2 or instance.data.X.size > ENDS_AT_ONCE:
-        return replace(instance, known=formulation.start("cart", instance))
-    none = np.full(topology.n_branches, -1)
-    known = with_leaves(univariate_tree(instance.data, topology, none, np.zeros(topology.n_branches)))
-    return replace(instance, known=known)
+    return topology.depth > 2 or data.X.size > ENDS_AT_ONCE
 
 
 def search_by_root(

@@ -203,6 +203,14 @@ def solve_problem(
         values, warnings = (None, []) if tree is None else feasible_start(problem, tree)
     with budget.phase("solve"):
         limited, solution = _within_limits(known, solver, settings, values, report)
+        if values is not None and solution.found:
+            # Rows may approximate the objective, so that their optimum is a worse tree than the start.
+            known_tree = limited.formulation.decode(values, limited.instance)
+            better = _with_values_of(limited, known_tree, solution)
+            if better is not None and not same_value(
+                better.objective, solution.objective, limited.objective_unit
+            ):
+                solution = better
     with budget.phase("check"):
         result = _checked(limited, solution, settings, (*problem.instance.notes, *budget.notes, *warnings))
     return replace(result, phase_seconds=budget.seconds)
@@ -342,7 +350,8 @@ def begun_with(problem: ProblemData, start: Predictor | None) -> tuple[Predictor
 
     The formulation may have a tree with the start's routing, or part of it, that is one.
     """
-    if start is None or not (why := problem.outside(start)):
+    # The search of a smooth model takes any tree, and makes a point of it.
+    if start is None or not problem.formulation.has_rows or not (why := problem.outside(start)):
         return start, ()
     polished: Predictor = problem.formulation.polish(start, problem.instance)
     if not problem.outside(polished):

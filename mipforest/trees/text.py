@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import floor, log10
+from math import ceil, floor, log10
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from mipforest.meanings import MISSING_LEFT, Condition, LevelSet, MissingEnd
 from mipforest.trees.node_statistics import NodeStatistics
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 from mipforest.trees.tree import Tree
+
+#: Digits that tell all doubles apart.
+MOST_DIGITS = 17
 
 
 def to_text(
@@ -276,7 +279,7 @@ def describe_split(
         j = int(order[0])
         upwards, threshold = bool(tree.w[t, j] > 0), float(-intercepts[t] / weights[t, j])
         meaning, relation = tree.levels[j] if tree.levels else None, ">=" if upwards else "<="
-        text = format_number(threshold, digits)
+        text = format_number(threshold, _telling(digits, threshold, tree, j))
         if isinstance(meaning, LevelSet) and (0 < threshold <= 1 if upwards else 0 <= threshold < 1):
             return _split_text(
                 meaning.condition(holds=upwards, note=True), meaning.condition(holds=not upwards)
@@ -294,6 +297,13 @@ def describe_split(
     return SplitText(terms, len(order) - len(shown), ">=", format_number(-intercepts[t], digits))
 
 
+def _telling(digits: int, threshold: float, tree: Tree, j: int) -> int:
+    """Return how many digits a threshold takes to have so many in the range of its feature: more if far from 0."""
+    if tree.scale is None or not (threshold and 0 < tree.scale[j] < abs(threshold) < np.inf):
+        return digits
+    return min(digits + ceil(log10(abs(threshold) / tree.scale[j])), MOST_DIGITS)
+
+
 def _split_text(right: Condition, left: Condition) -> SplitText:
     return SplitText((right.column,), 0, right.relation, right.value, left)
 
@@ -301,7 +311,7 @@ def _split_text(right: Condition, left: Condition) -> SplitText:
 def format_number(value: float, digits: int = 4) -> str:
     """Write a number with ``digits`` significant digits, no trailing zeros, and its integer part in full.
 
-    Beyond ten million and below 0.0001 it is written as ``1.234e-5``.
+    Beyond ten million, unless that many digits are asked for, and below 0.0001 it is written as ``1.234e-5``.
 
     >>> format_number(52.5), format_number(12345.6), format_number(-0.000012345)
     ('52.5', '12346', '-1.234e-5')
@@ -309,7 +319,7 @@ def format_number(value: float, digits: int = 4) -> str:
     if value == 0 or not np.isfinite(value):
         return f"{abs(value):g}" if value == 0 else f"{value:g}"
     magnitude = floor(log10(abs(value)))
-    if not -4 <= magnitude < 7:
+    if not -4 <= magnitude < max(7, digits):
         mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
         return f"{_strip(mantissa)}e{int(exponent)}"
     return _strip(f"{value:.{max(digits - 1 - magnitude, 0)}f}")
