@@ -196,6 +196,7 @@ def read_all(levels: Any, convention: Convention = PLAIN, *, known: bool = False
     """
     if not len(levels):
         return None
+    levels = _with_minus(levels)
     few = sample_of(levels)
     # Of names and identifiers, which may be many, some tell.
     if len(few) < len(levels) and read_all(few, convention, known=known) is None:
@@ -217,6 +218,18 @@ def read_all(levels: Any, convention: Convention = PLAIN, *, known: bool = False
         return None
     values = numbers_in(parts["number"], convention)
     return Reading(_exact(parts["number"], values, convention), sign) if values.notna().all() else None
+
+
+def _with_minus(levels: Any) -> Any:
+    """Return texts with a minus in front for what stands for one: brackets, a minus behind, and that of typography."""
+    levels = levels.astype(object)
+    for written, meant in (
+        (r"^\(([^()]*\d[^()]*)\)$", r"-\1"),
+        (r"^([^-]*\d)\s?-$", r"-\1"),
+        ("^\u2212", "-"),
+    ):
+        levels = levels.str.replace(written, meant, regex=True)
+    return levels
 
 
 def sample_of(levels: Any) -> Any:
@@ -252,7 +265,7 @@ def tells_itself(levels: Any, given: Convention = PLAIN) -> Convention | None:
     """
     if given.thousands is not None or given.decimal != ".":
         return None
-    levels = levels.astype(object)
+    levels = _with_minus(levels)
     few = sample_of(levels)
     if read_all(few, given) is None and all(read_all(few, other) is None for other in given.others()):
         return None

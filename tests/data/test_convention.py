@@ -253,3 +253,22 @@ def test_a_source_keeps_how_values_are_written(tmp_path):
         plain.as_found(plain.load().train) == plain
         or plain.to_dict() == plain.as_found(plain.load().train).to_dict()
     )
+
+
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [
+        (["2.0", "(4.6)", "7"], [2.0, -4.6, 7.0]),
+        (["2.0", "4.6-", "7"], [2.0, -4.6, 7.0]),
+        (["2.0", "\u22124.6", "7"], [2.0, -4.6, 7.0]),
+        (["$2.00", "($4600.50)"], [2.0, -4600.5]),
+    ],
+)
+def test_negative_numbers_as_accounts_write_them(texts, values):
+    read = read_all(pd.Series(texts))
+    assert read is not None
+    assert read.values.tolist() == values  # exact: read from texts
+
+
+def test_words_in_brackets_are_words():
+    assert read_all(pd.Series(["(none)", "(4.6)"])) is None
