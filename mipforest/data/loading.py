@@ -244,7 +244,7 @@ def _read_text(path: Path, written: TextFormat, drop: Collection[str]) -> Any:
     if layout.replaced:
         remarks.append(f"the names of the first line were replaced: {some_of(layout.replaced)}")
     frame = _table_of(content, layout, written, drop)
-    if written.header and written.names is None:
+    if written.header:
         _refuse_data_as_names(path, frame, layout.given)
     _refuse_equal_names(layout, list(frame.columns))
     found = resolved(frame, Convention(decimal=written.decimal, thousands=written.thousands))
