@@ -14,7 +14,7 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.data.convention import Convention, read_columns
-from mipforest.data.dates import dates_as_numbers
+from mipforest.data.dates import dates_as_numbers, is_date
 from mipforest.data.lines import row_text
 from mipforest.data.table import (
     Axis,
@@ -354,7 +354,17 @@ class Encoding:
         texts = [name for name in frame.columns if name not in numbers]
         frame = read_columns(frame, convention, texts=texts, known=numbers).frame
         stays = [name for name in frame.columns if name in others or name in read or name not in dated]
-        return dates_as_numbers(frame, convention.dates, stays, convention.date_order)
+        dates = dates_as_numbers(frame, convention.dates, stays, convention.date_order)
+        for name in numbers:
+            written = name.rpartition(" (")[0]
+            if (
+                convention.dates is not None
+                and name not in dates
+                and written in dates
+                and written not in others
+            ):
+                raise _no_date(dates[written], dates)
+        return dates
 
     def columns_of(self, needed: Collection[int] | None) -> tuple[Column, ...]:
         """Return the columns that have one of some features, by their numbers; all for ``None``."""
@@ -649,3 +659,14 @@ def _encode_column(column: Column, values: Any, unseen: Unseen) -> FloatArray:
         )
     features: FloatArray = column.table[found]
     return features
+
+
+def _no_date(column: Any, frame: Any) -> DataError:
+    """Return the error that a column of dates has a value that is none."""
+    texts = column.map(str, na_action="ignore")
+    wrong = column.isna() | ~is_date(texts.fillna(""))
+    at = column.index[int(wrong.to_numpy().argmax())]
+    value = "no value" if column.isna()[at] else repr(column[at])
+    return DataError(
+        f"column {column.name!r} must hold dates or times, but {row_text(frame, at)} holds {value}; correct the value"
+    )

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mipforest.data import DataError, Dataset
+from mipforest.data.convention import Convention
 from mipforest.data.dates import read_moments
 
 #: Ways to write a day, by Python's own formats.
@@ -146,3 +147,12 @@ def test_dates_with_a_word_among_them_are_refused():
         frame_of([*texts, "unknown"]), "target", dates="days", missing_values=["unknown"], missing="drop"
     )
     assert data.n == 20
+
+
+@pytest.mark.parametrize(("value", "holds"), [("foo", "'foo'"), (None, "no value")])
+def test_a_new_value_that_is_no_date_is_named(value, holds):
+    known = pd.DataFrame({"day": [f"{k}.1.2021" for k in range(1, 21)], "y": ["a", "b"] * 10})
+    encoding = Dataset.from_frame(known, "y", dates="days").encoding
+    new = pd.DataFrame({"day": [value, value]})
+    with pytest.raises(DataError, match=f"'day' must hold dates or times, but .* holds {holds}"):
+        encoding.as_written(new, Convention(dates="days"))
