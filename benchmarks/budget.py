@@ -1,6 +1,7 @@
 """Wall time and memory against the time limit: every model at 20,000 samples of 20 features, all depths, three limits.
 
     python benchmarks/budget.py --output docs/benchmarks/budget.md
+    python benchmarks/budget.py --large --output docs/benchmarks/budget_large.md
 
 Every case is a process of its own, which imports the package and makes the data before the clock starts. What is
 measured begins with building the model and ends when the result is ready to be written: preparation, start, solve,
@@ -63,7 +64,8 @@ remaining time, and is not built. The result is then the start.
 """
 
 LARGE_TEXT = """\
-Depth {depth}. Here the clock begins before the data are read from a `.csv` file: loading and preparing them count.
+"Wall seconds (GB), status" as in [time and memory against the limit](budget.md), at depth {depth}. Here the clock
+begins before the data are read from a `.csv` file: loading and preparing them count.
 `n = 200,000` has 20 features and 2 classes, `K = 100` 20,000 samples of 20 features and 100 classes, `p = 2,000` 2,000
 samples of 2 classes.
 """
@@ -91,8 +93,12 @@ def main() -> None:
         size = arguments.samples, arguments.features, arguments.classes
         print(json.dumps(case(model, int(depth), float(limit), size, from_file=arguments.file)))
         return
-    parts = ["# Time and memory against the limit\n"]
-    parts.append(TEXT.format(samples=f"{arguments.samples:,}", features=arguments.features))
+    sizes = TEXT.format(samples=f"{arguments.samples:,}", features=arguments.features)
+    large = LARGE_TEXT.format(depth=LARGE_DEPTH)
+    if arguments.large:
+        parts = ["# Large data against the time limit\n", large]
+    else:
+        parts = ["# Time and memory against the limit\n", sizes]
     over: list[str] = []
     for limit in () if arguments.large else arguments.limits:
         rows = []
@@ -108,8 +114,7 @@ def main() -> None:
             table(("model", *(f"depth {d}" for d in arguments.depths)), rows),
             "",
         ]
-    parts += ["## Large data\n", LARGE_TEXT.format(depth=LARGE_DEPTH)]
-    for limit in arguments.limits:
+    for limit in arguments.limits if arguments.large else ():
         rows = []
         for model in LARGE_MODELS:
             cells = []
@@ -118,7 +123,7 @@ def main() -> None:
                 cells.append(cell(found))
                 over += beyond_limit(f"{model}, {name}", limit, found)
             rows.append((model, *cells))
-        parts += [f"### Limit {limit:g} s\n", table(("model", *LARGE), rows), ""]
+        parts += [f"## Limit {limit:g} s\n", table(("model", *LARGE), rows), ""]
     beyond, most = f"{MOST_BEYOND:g} s beyond their limit", f"{MOST_MEMORY:g} GB"
     parts.append(
         f"Cases that take more than {beyond} or more than {most}: {'; '.join(over)}.\n"
@@ -127,7 +132,7 @@ def main() -> None:
     )
     parts += [
         f"{measured_with(PACKAGES)} One thread of linear algebra.\n",
-        "Run again: `python benchmarks/budget.py`.\n",
+        f"Run again: `python benchmarks/budget.py{' --large' if arguments.large else ''}`.\n",
     ]
     publish("\n".join(parts), arguments.output)
 

@@ -117,8 +117,9 @@ scikit-learn needs to be imported and to fit CART to the same data. All took tur
 {table}
 
 A command imports its own modules only. Answers that need no data import neither numpy nor scipy. Bundled data are read
-from scikit-learn's files without importing it. The search of `solve` needs no CART; the outcome has one beside the tree,
-which imports scikit-learn, and is most of what is left of `solve`. By the clock of `python -X importtime`, the modules of these packages take longest, in seconds:
+from scikit-learn's files without importing it. The search of `solve` needs no CART; the outcome has one beside the
+tree, which imports scikit-learn: that is most of what is left of `solve`. By the clock of
+`python -X importtime`, the modules of these packages take longest, in seconds:
 {imports}.
 
 {versions}
