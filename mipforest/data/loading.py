@@ -427,11 +427,16 @@ def _table_of(content: bytes, layout: _Layout, written: TextFormat, drop: Collec
             frame = _with_exact_integers(pd.read_csv(BytesIO(content), **options), content, options)
     except (ParserError, ParserWarning, csv.Error) as error:
         raise _irregular(layout, content, str(error)) from error
-    frame = frame[kept]
+    # In place, as pandas before 3 copies all of a table that is made of columns.
+    if len(kept) < len(layout.names):
+        frame = frame[kept].copy()
     convention = Convention(decimal=written.decimal, thousands=written.thousands)
-    columns = {k: _stripped(frame[k], written, convention) if is_text(frame[k]) else frame[k] for k in kept}
-    names = [layout.names[k] or f"Unnamed: {k}" for k in kept]
-    return pd.DataFrame(columns, index=frame.index).set_axis(names, axis="columns")
+    for k in kept:
+        column = frame[k]
+        if is_text(column) and (own := _stripped(column, written, convention)) is not column:
+            frame[k] = own
+    frame.columns = [layout.names[k] or f"Unnamed: {k}" for k in kept]
+    return frame
 
 
 def _stripped(column: Any, written: TextFormat, convention: Convention) -> Any:
