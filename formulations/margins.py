@@ -106,6 +106,9 @@ ROUNDING = 1e-6
 #: With more it is bounded by the distance to the farthest corner of their box, and by way of their midpoint.
 MAX_DISTANCES = 3000
 
+#: Most differences between features of two samples that are computed for exact distances: about a second.
+MAX_DIFFERENCES = 2e9
+
 #: Samples whose distances to all others are held in memory at once.
 CHUNK = 1000
 
@@ -220,9 +223,10 @@ def moved_into_limits(tree: Tree, X: FloatArray, flat_from: float) -> Tree:
 def farthest_distances(X: FloatArray, distance: str = "euclidean") -> FloatArray:
     """Return the (n,) distances of samples to the one farthest from each, in scipy's metric of this name.
 
-    Of more than :data:`MAX_DISTANCES` samples, upper bounds on them.
+    Of more than :data:`MAX_DISTANCES` samples, or :data:`MAX_DIFFERENCES` differences of features, upper
+    bounds on them.
     """
-    if len(X) > MAX_DISTANCES:
+    if len(X) > MAX_DISTANCES or len(X) ** 2 * X.shape[1] > MAX_DIFFERENCES:
         least, greatest = X.min(axis=0), X.max(axis=0)
         corner = np.where(greatest - X > X - least, greatest, least)
         middle = (least + greatest)[None] / 2

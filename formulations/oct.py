@@ -295,7 +295,8 @@ class UnivariateLabels(LabelledTree):
             return instance.known or self._searched(instance)[0]
         if name == "cart":
             data = self.labelled(instance.data)
-            return self.polish(cart(data, instance.topology, min_leaf=self.N_min, seed=seed), instance)
+            grown = cart(data, instance.topology, min_leaf=self.N_min, seed=seed, budget=instance.budget)
+            return self.polish(grown, instance)
         if name == "previous-depth":
             return self.polish(self.previous_depth(instance), instance)
         other: Tree = super().start(name, instance, seed=seed)

@@ -181,7 +181,7 @@ class RegressionTree(Formulation):
         return other
 
     def _cart(self, instance: OrtInstance, seed: int) -> Tree:
-        return cart(instance.data, instance.topology, min_leaf=self.N_min, seed=seed)
+        return cart(instance.data, instance.topology, min_leaf=self.N_min, seed=seed, budget=instance.budget)
 
     def expressions(self, m: Model, instance: OrtInstance) -> TreeExpressions:
         return RoutingExpressions(self.name, m, instance.data, instance.topology, instance.routing)

@@ -12,7 +12,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 def test_the_source_distribution_has_every_file_of_the_project(monkeypatch):
     egg_info = pytest.importorskip("setuptools.command.egg_info")
-    listed = subprocess.run(["git", "ls-files", "-zco", "--exclude-standard"], cwd=ROOT, capture_output=True, check=False)
+    listed = subprocess.run(
+        ["git", "ls-files", "-zco", "--exclude-standard"], cwd=ROOT, capture_output=True, check=False
+    )
     if listed.returncode:
         pytest.skip("needs a working copy of git")
     known = {name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()}

@@ -197,8 +197,10 @@ class LinearTree(Formulation):
             within = replace(instance, budget=part, nodes=replace(instance.nodes, time=part))
             known = self.start(start or self.starts[0], within)
         with budget.phase("bounds", "proving limits from the start tree"):
+            part = budget.part(share=START_SHARE)
+            within = replace(instance, budget=part, nodes=replace(instance.nodes, time=part))
             limits = self._limits(
-                instance, self.evaluate(known, instance), root_share=self.root_share(instance)
+                instance, self.evaluate(known, instance), root_share=self.root_share(within)
             )
         return replace(instance, limits=limits, known=known)
 

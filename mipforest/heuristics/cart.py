@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
@@ -11,15 +12,29 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import midpoint
+
+#: Seconds that scikit-learn takes for a sample, feature and level of a tree, where they are many; and the most samples
+#: for which that is never too long.
+SECONDS_OF_CART, FEW = 3e-7, 5000
+
+#: Share of the time left that a tree of CART may take.
+SHARE_OF_CART = 0.2
 
 #: Trees of a forest that are grown between two looks at the clock.
 TREES_AT_ONCE = 5
 
 
 def cart(
-    data: Dataset, topology: Topology, *, min_leaf: int = 1, seed: int = 0, random_splits: bool = False
+    data: Dataset,
+    topology: Topology,
+    *,
+    min_leaf: int = 1,
+    seed: int = 0,
+    random_splits: bool = False,
+    budget: TimeBudget | None = None,
 ) -> Tree:
     """Grow a CART tree down to a depth.
 
@@ -36,22 +51,27 @@ def cart(
         Seed of CART's choice among equally good splits, or of random ones.
     random_splits
         Draw the splits: the best of one random threshold for each of a few random features.
+    budget
+        Time that is left; loading scikit-learn does not count. Where growing the tree would take more than a share of
+        it, every second sample grows it, or every third, and so on.
 
     Returns
     -------
     Tree
         For scaled features. It routes and predicts every sample of the data as scikit-learn's tree does.
     """
-    from sklearn.tree import (
-        DecisionTreeClassifier,
-        DecisionTreeRegressor,
-    )  # takes seconds; only CART needs it
+    budget = budget or TimeBudget()
+    with budget.loading():  # takes seconds; only CART needs it
+        from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     is_classification = data.task == "classification"
     learner = DecisionTreeClassifier if is_classification else DecisionTreeRegressor
     drawn = {"splitter": "random", "max_features": "sqrt"} if random_splits else {}
     learner = learner(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed, **drawn)
-    grown = learner.fit(data.X, data.y, sample_weight=data.weights if data.weighted else None)
+    affordable = SHARE_OF_CART * budget.remaining / (SECONDS_OF_CART * data.p * topology.depth)
+    every = slice(None, None, max(1, math.ceil(data.n / max(FEW, affordable))))
+    weights = data.weights[every] if data.weighted else None
+    grown = learner.fit(data.X[every], data.y[every], sample_weight=weights)
     return from_scikit_learn(grown, data, topology)
 
 

@@ -33,7 +33,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.certificates import digest_of_samples
 from mipforest.data import Dataset
 from mipforest.errors import SolverError
-from mipforest.heuristics.node_solver import rows_of, solve_node
+from mipforest.heuristics.node_solver import Halted, never, rows_of, solve_node
 from mipforest.model import Model
 from mipforest.objectives.losses import (
     HALF_SQUARED_L2,
@@ -321,6 +321,7 @@ def many_sample_split(
     bias_if_empty: float = 1.0,
     loss: PiecewiseLinearLoss = HINGE,
     norm: Norm = HALF_SQUARED_L2,
+    halted: Halted = never,
 ) -> tuple[Split, float]:
     """Solve a node's problem of many samples, sides free.
 
@@ -330,6 +331,8 @@ def many_sample_split(
         As for :func:`margin_split`.
     norm
         Half the squared Euclidean norm, or the l1 norm.
+    halted
+        Asked now and then whether to end with the best split so far, and a lower bound.
 
     Returns
     -------
@@ -343,7 +346,7 @@ def many_sample_split(
         return constant, 0.0
     chosen = X if features is None or len(features) == X.shape[1] else X[:, features]
     capacity = np.full(len(sign), C) if weight is None else C * weight
-    found = solve_node(rows_of(chosen, sign, capacity, loss.kinks(), l1=norm is L1))
+    found = solve_node(rows_of(chosen, sign, capacity, loss.kinks(), l1=norm is L1), halted=halted)
     w = np.zeros(X.shape[1])
     w[slice(None) if chosen is X else features] = found.w
     w = clear_residue(w[None], X)[0]
@@ -573,7 +576,14 @@ class NodeProblems:
             )
         if found is None and right is None and C > 0 and norm is HALF_SQUARED_L2:
             found, _ = many_sample_split(
-                X, sign, C, weight=weight, features=features, bias_if_empty=bias, loss=loss
+                X,
+                sign,
+                C,
+                weight=weight,
+                features=features,
+                bias_if_empty=bias,
+                loss=loss,
+                halted=self._halted,
             )
         elif found is None and right is None and C > 0:
             found = smoothed_split(
@@ -584,6 +594,10 @@ class NodeProblems:
     def _solves_exactly(self, n: int) -> bool:
         """Return whether the problem of so many samples is solved exactly."""
         return n <= self.exact_up_to and not self.time.expired
+
+    def _halted(self) -> bool:
+        """Return whether the time is over."""
+        return self.time.expired
 
     def lower_bound(self, t: int, X: FloatArray, sign: FloatArray, weight: FloatArray) -> float:
         """Return a lower bound on the charge of node t for some samples, sides free; the loss is convex."""
@@ -598,7 +612,7 @@ class NodeProblems:
                 return found.value
         if norm is NO_NORM:
             return 0.0
-        return many_sample_split(X, sign, C, weight=weight, loss=loss, norm=norm)[1]
+        return many_sample_split(X, sign, C, weight=weight, loss=loss, norm=norm, halted=self._halted)[1]
 
     def _by_stand_in(
         self, t: int, X: FloatArray, sign: FloatArray, weight: FloatArray,

@@ -34,11 +34,15 @@ is a lower bound for every w and b.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+
+#: Asked now and then whether to end with what there is.
+Halted = Callable[[], bool]
 
 #: Gap between primal and dual, relative to the value, at which a problem counts as solved.
 ACCURACY = 1e-9
@@ -147,6 +151,11 @@ def rows_of(
     return Rows(X[each], sign[each], np.tile(kinks[:, 0], n), capacity[each] * np.tile(kinks[:, 1], n), l1)
 
 
+def never() -> bool:
+    """Return that there is no reason to end."""
+    return False
+
+
 @dataclass(frozen=True, eq=False)
 class NodeSolution:
     """A hyperplane and what is proven of all others.
@@ -176,7 +185,11 @@ class NodeSolution:
 
 
 def solve_node(
-    rows: Rows, *, warm: tuple[FloatArray, float] | None = None, accuracy: float = ACCURACY
+    rows: Rows,
+    *,
+    warm: tuple[FloatArray, float] | None = None,
+    accuracy: float = ACCURACY,
+    halted: Halted = never,
 ) -> NodeSolution:
     """Solve a node problem, sides free.
 
@@ -189,6 +202,8 @@ def solve_node(
     accuracy
         Gap relative to the value at which to end. Where rounding leaves more, the best point found is returned, with
         a bound that is true all the same.
+    halted
+        Asked between two steps of the interior point whether to end with the best point so far, likewise.
     """
     m, p = rows.X.shape
     if m == 0:
@@ -206,7 +221,9 @@ def solve_node(
         w = warm[0] if turn is None else turn.T @ warm[0]
         warm = w, warm[1] + float(warm[0] @ centre)
     few = m <= (MAX_ROWS if warm is None else MAX_ROWS_WARM)
-    found = _solve_all(centred, accuracy) if few else _by_working_sets(centred, warm, accuracy)
+    found = (
+        _solve_all(centred, accuracy, halted) if few else _by_working_sets(centred, warm, accuracy, halted)
+    )
     w = found.w if turn is None else turn @ found.w
     w, b, value = _lengthened(rows, w, found.b - float(w @ centre))
     # Proven for the samples as they are: centring and turning them has rounded them.
@@ -214,9 +231,9 @@ def solve_node(
     return NodeSolution(w, b, value, min(bound, value), multipliers)
 
 
-def _solve_all(rows: Rows, accuracy: float) -> NodeSolution:
+def _solve_all(rows: Rows, accuracy: float, halted: Halted) -> NodeSolution:
     """Solve a problem with all rows in the working set."""
-    w, b, a = _interior_point(rows, np.zeros(rows.X.shape[1]), 0.0, accuracy)
+    w, b, a = _interior_point(rows, np.zeros(rows.X.shape[1]), 0.0, accuracy, halted=halted)
     return _solution(rows, w, b, a)
 
 
@@ -250,13 +267,17 @@ def _flat(rows: Rows) -> tuple[float, float]:
     return min(((b, rows.value(zero, b)) for b in where), key=lambda pair: pair[1])
 
 
-def _by_working_sets(rows: Rows, warm: tuple[FloatArray, float] | None, accuracy: float) -> NodeSolution:
+def _by_working_sets(
+    rows: Rows, warm: tuple[FloatArray, float] | None, accuracy: float, halted: Halted
+) -> NodeSolution:
     """Solve a problem of many rows, most of them fixed at a bound."""
     m, near = len(rows.margin), _LEAST_NEAR_WARM
     # A warm start that is worse than the solution for few rows would choose a large working set, and the wrong one.
-    if warm is None or (m > _LEAST_ROWS and rows.value(*warm) > rows.value(*_for_some(rows, _LEAST_ROWS))):
+    if warm is None or (
+        m > _LEAST_ROWS and rows.value(*warm) > rows.value(*_for_some(rows, _LEAST_ROWS, halted))
+    ):
         near = _LEAST_NEAR
-        warm = _for_some(rows, max(_LEAST_ROWS, int(_SHARE * m)))
+        warm = _for_some(rows, max(_LEAST_ROWS, int(_SHARE * m)), halted)
     lack = rows.missing(*warm)
     size = np.abs(lack)
     share = max(_NEAR, min(1.0, near / m))
@@ -277,7 +298,7 @@ def _by_working_sets(rows: Rows, warm: tuple[FloatArray, float] | None, accuracy
             width = float(np.quantile(size, share))
             inside |= size <= width
             continue
-        w, b, a = _interior_point(rows.take(inside), pull @ rows.X[loss], left, accuracy, least)
+        w, b, a = _interior_point(rows.take(inside), pull @ rows.X[loss], left, accuracy, least, halted)
         a_all = np.where(loss, rows.capacity, 0.0)
         a_all[inside] = a
         found = _solution(rows, w, b, a_all)
@@ -285,7 +306,7 @@ def _by_working_sets(rows: Rows, warm: tuple[FloatArray, float] | None, accuracy
         if best is None or found.value < best.value:
             best = found
         best = NodeSolution(best.w, best.b, best.value, bound, found.multipliers)
-        if best.gap <= accuracy or inside.all():
+        if best.gap <= accuracy or inside.all() or halted():
             break
         now = rows.missing(w, b)
         wrong = ~inside & ((now > 0.0) != loss)
@@ -301,16 +322,21 @@ def _by_working_sets(rows: Rows, warm: tuple[FloatArray, float] | None, accuracy
     return best
 
 
-def _for_some(rows: Rows, count: int) -> tuple[FloatArray, float]:
+def _for_some(rows: Rows, count: int, halted: Halted) -> tuple[FloatArray, float]:
     """Return a rough solution for some rows, which stand for all."""
     # Drawn with a fixed seed: equal problems have equal solutions.
     drawn = np.sort(np.random.default_rng(0).choice(len(rows.margin), count, replace=False))
-    rough = solve_node(rows.take(drawn, count / len(rows.margin)), accuracy=_ROUGH)
+    rough = solve_node(rows.take(drawn, count / len(rows.margin)), accuracy=_ROUGH, halted=halted)
     return rough.w, rough.b
 
 
 def _interior_point(
-    rows: Rows, w0: FloatArray, left: float, accuracy: float, least: float = 0.0
+    rows: Rows,
+    w0: FloatArray,
+    left: float,
+    accuracy: float,
+    least: float = 0.0,
+    halted: Halted = never,
 ) -> tuple[FloatArray, float, FloatArray]:
     """Return weights, bias and multipliers (m,) of the rows of a working set.
 
@@ -322,6 +348,8 @@ def _interior_point(
         (p,) and the part of the weights, and of the dual's equality, that fixed rows have.
     accuracy, least
         Complementarity, relative to the value, or to a least value, at which to end.
+    halted
+        As for :func:`solve_node`.
     """
     from scipy.linalg import cho_solve  # late: slow to import, and most runs do without
 
@@ -349,7 +377,7 @@ def _interior_point(
             break
         if merit < best:
             best, kept = merit, (at.copy(), a)
-        if merit <= _BELOW * accuracy * max(value, least):
+        if merit <= _BELOW * accuracy * max(value, least) or halted():
             break
         inverse = 1.0 / np.maximum(slack / a + loss / room, _LEAST_CURVATURE)
         M = Z.T @ (Z * inverse[:, None])

@@ -97,13 +97,15 @@ class Thresholds:
 def find_thresholds(data: Dataset) -> Thresholds:
     """List the thresholds of a data set."""
     rows, group = np.unique(data.X, axis=0, return_inverse=True)
-    distinct = [np.unique(column) for column in rows.T]
-    values = [midpoints(v) for v in distinct]
+    ranked = [np.unique(column, return_inverse=True) for column in rows.T]
+    values = [midpoints(distinct) for distinct, _ in ranked]
     sizes = np.array([len(v) for v in values])
     first = np.concatenate([[0], np.cumsum(sizes)])
     # The lowest threshold that sends a value of rank r left is number r + 1; the greatest value is sent left by none.
-    at = [(np.searchsorted(v, column), j) for j, (v, column) in enumerate(zip(distinct, rows.T, strict=True))]
-    entries = [(np.flatnonzero(rank < sizes[j]), first[j] + rank[rank < sizes[j]]) for rank, j in at]
+    entries = [
+        (np.flatnonzero(rank < sizes[j]), first[j] + rank[rank < sizes[j]])
+        for j, (_, rank) in enumerate(ranked)
+    ]
     row = np.concatenate([r for r, _ in entries])
     column = np.concatenate([c for _, c in entries])
     left = sparse.csr_array((np.ones(len(row)), (row, column)), shape=(len(rows), int(first[-1])))

@@ -31,6 +31,9 @@ BYTES_PER_ENTRY, MAX_ENTRIES = 100, 200_000_000
 #: the definition alone.
 MAX_ASSIGNED = 50_000
 
+#: Values of features times branch nodes above which none is declared either: as many thresholds may be columns.
+MAX_SPLITS = 2_000_000
+
 #: Seconds for the model with one level less, where its solution is a start.
 PREVIOUS_DEPTH_TIME_LIMIT = 20.0
 
@@ -110,7 +113,7 @@ class Formulation(Operations):
             Who will solve the unchanged model from its default start, where that is known
             (:func:`~mipforest.problem.tree_search.searching`): for a tree search that takes it, the start is a simple
             tree, and limits proven from it are wide. Where a ``whole`` model is not wanted, and samples times leaves
-            are more than :data:`MAX_ASSIGNED`, nothing is declared for it.
+            are more than :data:`MAX_ASSIGNED`, or features and branch nodes many, nothing is declared for it.
         whole
             Whether a model is wanted however long it takes. Where it is not, declaring it ends with the budget, and
             the problem is ``unfinished``: its model is empty, and a solve returns the start and what is known of it.
@@ -140,7 +143,9 @@ class Formulation(Operations):
                 problem, instance=replace(problem.instance, notes=(*notes, *problem.instance.notes))
             )
         began, topology = monotonic() - budget.excluded_seconds, Topology(depth)
-        large = not whole and data.n * topology.n_leaves > MAX_ASSIGNED
+        large = not whole and (
+            data.n * topology.n_leaves > MAX_ASSIGNED or data.X.size * topology.n_branches > MAX_SPLITS
+        )
         self.check_treatments(data)
         self.check_columns(data)
         self.check_data(data, topology)

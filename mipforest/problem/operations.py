@@ -341,7 +341,9 @@ class StartOperations(ABC):
             If there is no start of that name.
         """
         if name == "cart":
-            return self.polish(cart(instance.data, instance.topology, seed=seed), instance)
+            return self.polish(
+                cart(instance.data, instance.topology, seed=seed, budget=instance.budget), instance
+            )
         raise ParameterError(
             f"{self.name} has no start {name!r}; choose from: {', '.join(self.starts)}, none, or a tree.json"
         )

@@ -6,6 +6,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
+from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology
 
 
@@ -71,3 +72,17 @@ def test_splits_keep_their_margin(seed, margin):
     for t in np.flatnonzero(tree.w.any(axis=1)):
         here = scores[passes[:, t], t]
         assert here[here >= 0].min() - here[here < 0].max() >= margin * (1 - 1e-9)
+
+
+def test_where_time_is_short_some_of_the_samples_grow_the_tree(monkeypatch):
+    monkeypatch.setattr("mipforest.heuristics.cart.FEW", 50)
+    X, rng = samples(4, near_ties=False)
+    X = np.repeat(X, 20, axis=0)
+    data = Dataset.from_arrays(X, np.arange(len(X)) // 20 % 2)
+    grown = DecisionTreeClassifier(max_depth=2, random_state=0)
+    every = -(-data.n // 50)
+    short = cart(data, Topology(2), budget=TimeBudget(1e-9))
+    few = Dataset.from_arrays(data.X[::every], data.y[::every], scaling="none")
+    np.testing.assert_array_equal(short.predict(few.X), grown.fit(few.X, few.y).predict(few.X))
+    long = cart(data, Topology(2), budget=TimeBudget(1e9))
+    np.testing.assert_array_equal(long.predict(data.X), grown.fit(data.X, data.y).predict(data.X))

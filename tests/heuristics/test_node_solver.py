@@ -165,3 +165,13 @@ def test_a_loss_is_a_sum_of_hinges():
     assert same(rows_of(X, sign, weight, loss.kinks()).value(w, b), value)
     hinge = 0.5 * w @ w + weight @ HINGE.values(X @ w + b, sign)
     assert same(rows_of(X, sign, weight).value(w, b), hinge)
+
+
+def test_stopped_at_once_its_bound_is_true_and_its_value_that_of_its_hyperplane():
+    for seed in range(40):
+        X, sign, weight, C = drawn(seed)
+        rows = rows_of(X, sign, C * weight)
+        found, best = solve_node(rows, halted=lambda: True), solve_node(rows)
+        assert same(rows.value(found.w, found.b), found.value), seed
+        assert at_most(found.bound, best.value), seed
+        assert at_least(found.value, best.bound), seed

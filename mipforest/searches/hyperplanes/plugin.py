@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mipforest.heuristics.node_problems import NodeProblems, weights_by_class
-from mipforest.heuristics.node_solver import rows_of, solve_node
+from mipforest.heuristics.node_solver import Halted, never, rows_of, solve_node
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
@@ -107,7 +107,7 @@ def search(
     value = min((formulation.evaluate(tree, instance) for tree in known), default=np.inf)
     # Reported before the bound is proven, which takes seconds where samples are many.
     stop = events.tell(value, 0.0, 0)
-    bound = proven_bound(samples, both)
+    bound = proven_bound(samples, both, lambda: monotonic() >= deadline)
 
     def report(found: float, steps: int) -> bool:
         return events.tell(min(found, value), bound, steps)
@@ -187,7 +187,7 @@ def problem_of(problem: ProblemData) -> tuple[HyperplaneProblem, float]:
     return samples, both
 
 
-def proven_bound(samples: HyperplaneProblem, both: float = 0.0) -> float:
+def proven_bound(samples: HyperplaneProblem, both: float = 0.0, halted: Halted = never) -> float:
     """Return a lower bound on the objective of every tree: see the module's proof.
 
     Parameters
@@ -196,11 +196,13 @@ def proven_bound(samples: HyperplaneProblem, both: float = 0.0) -> float:
         The problem.
     both
         Over all groups of equal samples, the sum of the lesser weight of both classes.
+    halted
+        Asked now and then whether to end with the bound that is proven by then.
     """
     root = 0.0
     if capacity := float(samples.C[0]):
         hinges = rows_of(samples.X, samples.sign, capacity * samples.weight, samples.kinks, l1=samples.l1)
-        root = solve_node(hinges).bound
+        root = solve_node(hinges, halted=halted).bound
     at_zero = float(sum(change * max(0.0, at) for at, change in samples.kinks))
     levels = [samples.C[2**k - 1 : 2 ** (k + 1) - 1] for k in range(1, samples.n_branches.bit_length())]
     below = 2.0 * both * at_zero * float(sum(C.min() for C in levels))
