@@ -76,7 +76,7 @@ def test_splits_keep_their_margin(seed, margin):
 
 def test_where_time_is_short_some_of_the_samples_grow_the_tree(monkeypatch):
     monkeypatch.setattr("mipforest.heuristics.cart.FEW", 50)
-    X, rng = samples(4, near_ties=False)
+    X, _ = samples(4, near_ties=False)
     X = np.repeat(X, 20, axis=0)
     data = Dataset.from_arrays(X, np.arange(len(X)) // 20 % 2)
     grown = DecisionTreeClassifier(max_depth=2, random_state=0)
