@@ -49,6 +49,23 @@ class Thresholds:
     def __len__(self) -> int:
         return len(self.feature)
 
+    def among(self, features: IntArray) -> tuple[Thresholds, IntArray]:
+        """Return the thresholds of some features, which are numbered anew, and (q,) what each is among these."""
+        every = np.arange(len(self))
+        numbers = np.concatenate([every[:0], *(every[self.of(j)] for j in features)])
+        X, some, group = np.unique(self.X[:, features], axis=0, return_index=True, return_inverse=True)
+        sizes = np.diff(self.first)[features]
+        few = Thresholds(
+            X=X,
+            group=group.ravel()[self.group],
+            feature=np.repeat(np.arange(len(features)), sizes),
+            value=self.value[numbers],
+            first=np.concatenate([[0], np.cumsum(sizes)]),
+            left=sparse.csr_array(self.left[some][:, numbers]),
+            names=tuple(self.names[j] for j in features),
+        )
+        return few, numbers
+
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """Names of the thresholds; to write a million of them takes a second."""

@@ -331,7 +331,11 @@ def _searched(
     with budget.phase("solve"):
         within = replace(settings, time_limit=budget.at_most() if settings.time_limit != 0 else 0.0)
         # One that sees added rows needs a model that leaves out nothing that they could make the best.
-        whole = rebuilt_with_cutoff(problem, np.inf) or problem if problem.changed() else problem
+        whole = (
+            rebuilt_with_cutoff(problem, np.inf) or problem
+            if problem.changed() and not problem.is_stated
+            else problem
+        )
         try:
             found = search.search(whole, within, start=start, on_progress=on_progress)
         except Stopped:

@@ -17,10 +17,12 @@ from mipforest.files import write_model
 from mipforest.model import Model
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.problem.constraints import Constraint
+from mipforest.problem.constraints.rows import encode_switches
 from mipforest.problem.model_changes import BuiltModel, ModelChanges
 from mipforest.problem.operations import Instance, Operations
 from mipforest.problem.part import free_name
-from mipforest.problem.structure import Structure
+from mipforest.problem.restrictions import Restrictions
+from mipforest.problem.structure import Structure, UnivariateProblem
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.bound_check import objective_unit
 from mipforest.time_budget import TimeBudget
@@ -54,6 +56,8 @@ class ProblemData:
         The constraints that :meth:`constrain` has added.
     as_built
         The model before a user changed it.
+    stated
+        The model with the rows of :attr:`constraints`, before a user changed it otherwise.
     """
 
     formulation: Operations
@@ -65,10 +69,12 @@ class ProblemData:
     entries_given_up: int = 0
     constraints: tuple[Constraint, ...] = ()
     as_built: BuiltModel = field(init=False, repr=False)
+    stated: BuiltModel = field(init=False, repr=False)
     _valid: tuple[MatrixForm, float] | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "as_built", BuiltModel(self.model))
+        object.__setattr__(self, "stated", self.as_built)
 
     def __repr__(self) -> str:
         size = ", ".join(f"{count} {name}" for name, count in self.size().items())
@@ -215,6 +221,11 @@ class ProblemData:
                 return f"it breaks {name} by {amount:.3g}"
         if not np.isfinite(value):
             return f"its objective by the definition is {value:g}"
+        encoding = self.data.encoding
+        for constraint in self.constraints:
+            own = tree.with_scaling(encoding.offset, encoding.scale)
+            if not constraint.admits(own, self.data):
+                return f"it breaks {constraint}"
         if self.has_rows and self.changed():
             values = self.encoded(tree)
             # A tree tells no values of variables that a user has added by hand: who takes them completes the point.
@@ -230,7 +241,23 @@ class ProblemData:
 
     def changed(self) -> bool:
         """Return whether a user has added anything to the model, or replaced its objective."""
-        return self.as_built.changes().anything or self.as_built.objective_replaced()
+        changed = self.as_built.changes().anything or self.as_built.objective_replaced()
+        return bool(self.constraints) or changed
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether :attr:`constraints` say all that was changed in the model: no row by hand, no other objective."""
+        return not (self.stated.changes().anything or self.as_built.objective_replaced())
+
+    @property
+    def restrictions(self) -> Restrictions:
+        """What :attr:`constraints` leave of univariate trees."""
+        charged = self.structure
+        assert isinstance(charged, UnivariateProblem)
+        found = Restrictions.none(self.topology.n_branches, self.data.p, charged.N_min)
+        for constraint in self.constraints:
+            found = constraint.restrict(found, self, charged.thresholds)
+        return found
 
     def changes(self) -> ModelChanges:
         """Return what a user has changed in the model."""
@@ -268,15 +295,21 @@ class ProblemData:
         NoTreeFound
             If the time ran out before there was a model to add them to.
         """
-        if constraints and self.unfinished:
+        if not constraints:
+            return
+        if self.unfinished and not isinstance(self.structure, UnivariateProblem):
             raise NoTreeFound(
                 f"the constraints {'; '.join(map(str, constraints))} are rows of the model, and its declaration ended "
                 f"before it was complete ({self.data.n} samples, depth {self.topology.depth})",
                 hint="give a longer time limit, or fewer samples",
             )
+        stated = not self.stated.changes().anything if self.constraints else not self.changed()
         for constraint in constraints:
-            constraint.rows(self)
+            if not self.unfinished:
+                constraint.rows(self)
             object.__setattr__(self, "constraints", (*self.constraints, constraint))
+        if stated:
+            object.__setattr__(self, "stated", BuiltModel(self.model))
 
     def write(self, path: str | Path) -> None:
         """Write the model as ``.mps`` or ``.lp``, or either with ``.gz``; see :func:`mipforest.files.write_model`.
@@ -370,6 +403,7 @@ class ProblemData:
         formulation = self.formulation
         added = formulation.expressions(self.model, self.instance).encode(tree)
         values = formulation.encode(tree, self.instance)
+        added = {**added, **encode_switches(self.model, tree, {**values, **added})}
         forgotten = [name for name in self.as_built.blocks if name not in values]
         if forgotten:
             raise TypeError(

@@ -234,7 +234,7 @@ class Result:
         """Each constraint that ``problem.constrain`` added: its value on the tree, its limit, and whether it binds."""
         data, tree, constraints = self.problem.data, self.tree, self.problem.constraints
         return tuple(
-            Held(own, None, None, None) if tree is None else Held(own, *own.holds(tree, data), price)
+            Held(own, None, None, None) if tree is None else Held(own, *own.holds(tree, data)[:3], price)
             for own, price in zip(constraints, self.prices or [None] * len(constraints), strict=True)
         )
 

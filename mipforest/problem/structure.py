@@ -198,6 +198,16 @@ class LabelSums:
     most: FloatArray
     rest: bool = False
 
+    def beside(self, other: LabelSums) -> LabelSums:
+        """Return these limits and others of the same samples."""
+        return LabelSums(
+            self.names + other.names,
+            np.concatenate([self.use, other.use]),
+            np.concatenate([self.least, other.least]),
+            np.concatenate([self.most, other.most]),
+            self.rest or other.rest,
+        )
+
     def from_above(self) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
         """Return both sides of the rows as limits from above: names, (q, n, K) uses, and (q,) limits."""
         above, below = np.isfinite(self.most), np.isfinite(self.least)

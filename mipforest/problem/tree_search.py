@@ -348,11 +348,15 @@ class TreeSearch(ABC):
 
     def objection(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem as it is now, with its changes; empty where it does."""
-        if problem.changed():
+        if problem.changed() and not (problem.constraints and problem.is_stated):
             return CHANGED
         if problem.data.weighted and not self.takes_weights:
             return "it takes no sample weights"
-        return self.refusal(problem)
+        return self.refusal(problem) or (self.cannot_keep(problem) if problem.constraints else "")
+
+    def cannot_keep(self, problem: ProblemData) -> str:  # noqa: ARG002
+        """Say why the search does not keep the constraints of a problem that it takes without; empty where it does."""
+        return CHANGED
 
     def takes(self, problem: ProblemData) -> bool:
         """Return whether the search takes a problem as it is now."""
@@ -614,8 +618,11 @@ class Auto:
             searches = search_classes()
         if problem.changed():
             for plugin in searches.values():
-                if plugin.available() and (search := plugin()).preferred_for(problem):
-                    return search, "the search takes what was added to the model"
+                if not plugin.available():
+                    continue
+                search = plugin()
+                if (search.preferred and search.takes(problem)) or search.preferred_for(problem):
+                    return search, "the search keeps the constraints"
             return get_solver(MATRIX_SOLVER), CHANGED
         reasons = []
         for plugin in searches.values():

@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from mipforest.data import Dataset
 from mipforest.errors import DataError
+from mipforest.heuristics.thresholds import Thresholds
 from mipforest.model import Model
 from mipforest.problem.operations import Instance, Operations
-from mipforest.trees import Predictor, Topology
+from mipforest.problem.restrictions import Restrictions
+from mipforest.trees import Predictor, Topology, Tree
 
 
 class Built(Protocol):
@@ -52,11 +54,14 @@ class Holding(NamedTuple):
     binds
         Whether the value is at its limit: one sample or one feature more would break it. ``None`` where the value can
         have no other, as that of a forbidden feature: what such a constraint does is in its price.
+    met
+        Whether the tree satisfies it.
     """
 
     value: float
     limit: float
     binds: bool | None
+    met: bool = True
 
 
 #: Far above the rounding of shares, far below the share of one sample.
@@ -104,6 +109,32 @@ class Constraint(ABC):
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
         """Return its value on a tree (for samples in original units) and the training samples, beside its limit."""
 
+    def admits(self, tree: Predictor, data: Dataset) -> bool:
+        """Return whether a tree (for samples in original units) is one that its rows leave in a model."""
+        return self.holds(tree, data).met
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
+        """Return restrictions of univariate trees with this constraint among them.
+
+        It is asked of every tree where a subclass does not say what it leaves. Then it has to hold for a tree without a
+        split between two leaves of one label where it holds for the tree with that split.
+
+        Parameters
+        ----------
+        own
+            Restrictions by other constraints.
+        problem
+            What was built.
+        thresholds
+            All thresholds of its data.
+        """
+        encoding = problem.data.encoding
+
+        def admits(tree: Tree) -> bool:
+            return self.admits(tree.with_scaling(encoding.offset, encoding.scale), problem.data)
+
+        return replace(own, asked=(*own.asked, admits))
+
     @property
     def of_shares(self) -> bool:
         """Whether value and limit are shares, shown in percent."""
@@ -146,11 +177,11 @@ class Constraint(ABC):
 
     def at_most(self, value: float, limit: float, step: float) -> Holding:
         """Return a value that may be at most a limit, and changes by at most a step."""
-        return Holding(value, limit, value + step > limit + ROUNDING)
+        return Holding(value, limit, value + step > limit + ROUNDING, value <= limit + ROUNDING)
 
     def at_least(self, value: float, limit: float, step: float) -> Holding:
         """Return a value that has to be at least a limit, and changes by at most a step."""
-        return Holding(value, limit, value - step < limit - ROUNDING)
+        return Holding(value, limit, value - step < limit - ROUNDING, value >= limit - ROUNDING)
 
 
 def listed(text: str) -> list[str]:

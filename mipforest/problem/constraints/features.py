@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,8 +13,16 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
-from mipforest.data.columns import column_of_features, counted_as_one, features_named, steps
+from mipforest.data.columns import (
+    column_of_features,
+    counted_as_one,
+    directions,
+    features_named,
+    features_of_columns,
+    steps,
+)
 from mipforest.errors import DataError
+from mipforest.heuristics.thresholds import Thresholds, chosen_features
 from mipforest.problem.constraints import rows as helpers
 from mipforest.problem.constraints.constraint import (
     ROUNDING,
@@ -27,8 +35,9 @@ from mipforest.problem.constraints.constraint import (
     name,
     names,
 )
+from mipforest.problem.restrictions import FixedSplit, Restrictions, UsedRow
 from mipforest.problem.structure import UnivariateProblem
-from mipforest.trees import Predictor
+from mipforest.trees import Predictor, Topology, Tree
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,13 @@ class Forbid(Constraint):
         """Count the names that are used."""
         used = tree.features_used()
         where = used.overall if self.nodes is None else [j for t in self.nodes for j in used.per_node[t]]
-        return Holding(float(_count_used(data, self.features, where)), 0.0, None)
+        count_used = _count_used(data, self.features, where)
+        return Holding(float(count_used), 0.0, None, count_used == 0)
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
+        """Take the features out of the nodes."""
+        features = np.concatenate([features_named(problem.data, name) for name in self.features])
+        return own.forbidding(np.unique(features), self.nodes)
 
 
 @dataclass(frozen=True)
@@ -119,7 +134,13 @@ class Require(Constraint):
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
         """Count the names that splits use."""
         used = [j for own in tree.features_used().per_node for j in own]
-        return Holding(float(_count_used(data, self.features, used)), float(len(self.features)), None)
+        count_used, asked = _count_used(data, self.features, used), len(self.features)
+        return Holding(float(count_used), float(asked), None, count_used == asked)
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
+        """Have one feature of each name used."""
+        groups = [features_named(problem.data, name) for name in dict.fromkeys(self.features)]
+        return replace(own, required=(*own.required, *groups))
 
 
 def _count_used(data: Dataset, names: tuple[str, ...], used: Any) -> int:
@@ -161,6 +182,11 @@ class AtMostFeatures(Constraint):
         """Count the columns that are used."""
         used = column_of_features(data)[list(tree.features_used().overall)]
         return self.at_most(float(len(np.unique(used))), float(self.most), 1.0)
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
+        """Pay 1 for each column."""
+        groups = tuple(features_of_columns(problem.data))
+        return replace(own, budgets=(*own.budgets, UsedRow(groups, np.ones(len(groups)), float(self.most))))
 
 
 @dataclass(frozen=True)
@@ -222,6 +248,14 @@ class FeatureBudget(Constraint):
         value = sum(cost[name] for name in cost if paid[name])
         more = min((cost[name] for name in cost if not paid[name] and cost[name] > 0), default=0.0)
         return self.at_most(float(value), self.budget, more)
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
+        """Pay for each name."""
+        data = problem.data
+        cost = dict.fromkeys((c.name for c in data.encoding.columns), 1.0) if self.cost is None else self.cost
+        groups = tuple(counted_as_one(data, name) for name in cost)
+        row = UsedRow(groups, np.array(list(cost.values()), dtype=np.float64), self.budget)
+        return replace(own, budgets=(*own.budgets, row))
 
     def __hash__(self) -> int:
         return hash((self.budget, tuple((self.cost or {}).items())))
@@ -314,7 +348,21 @@ class Monotone(Constraint):
                 among.append(_outcome(tree, X))
             wrong |= np.min(among, axis=0) < highest - ROUNDING
             highest = np.maximum(highest, np.max(among, axis=0))
-        return Holding(float(wrong.sum()), 0.0, None)
+        return Holding(float(wrong.sum()), 0.0, None, not wrong.any())
+
+    def admits(self, tree: Predictor, data: Dataset) -> bool:
+        """Return whether no leaf beyond a split on the column falls while one before it rises, as its rows have it."""
+        if not isinstance(tree, Tree) or (np.count_nonzero(tree.w, axis=1) > 1).any():
+            return super().admits(tree, data)
+        rises = dict(directions(data, self.feature))
+        topology, leaf = Topology(tree.depth), np.asarray(tree.leaf_value, dtype=np.float64)
+        on_left, on_right = topology.leaf_reach_left.toarray() > 0, topology.leaf_reach_right.toarray() > 0
+        for t, j in enumerate(chosen_features(tree)):
+            if j in rises:
+                sign = 1.0 if rises[j] == self.increasing else -1.0
+                if (sign * leaf[on_left[:, t]]).max() > (sign * leaf[on_right[:, t]]).min():
+                    return False
+        return True
 
 
 #: Values of a column and training samples at which predictions are compared.
@@ -413,4 +461,16 @@ class Split(Constraint):
             child = np.where(above == self.node, at, child)
             at = above
         wrong = (child > 0) & known & ((child == 2 * self.node + 1) != left[:, 0])
-        return Holding(float(wrong.sum()), 0.0, None)
+        return Holding(float(wrong.sum()), 0.0, None, not wrong.any())
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:
+        """Give the node the thresholds that part the training samples alike."""
+        features, at = helpers.scaled_split(problem, self.feature, self.threshold)
+        fixed = []
+        for j, value in zip(features, at, strict=True):
+            x = problem.data.X[:, j]
+            if (x < value).any() and (x >= value).any():
+                # The threshold between the same two values: the number of values below it tells which.
+                below = len(np.unique(x[x < value]))
+                fixed.append(thresholds.first[j] + below - 1)
+        return replace(own, fixed=(*own.fixed, FixedSplit(self.node, np.array(fixed, dtype=np.int64))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
@@ -13,8 +14,11 @@ from mipforest.cards import ScoreCard
 from mipforest.data import Dataset
 from mipforest.data.columns import features_named
 from mipforest.errors import DataError
+from mipforest.heuristics.thresholds import Thresholds
+from mipforest.model import Model
 from mipforest.problem.constraints import rows as helpers
 from mipforest.problem.constraints.constraint import (
+    ROUNDING,
     Built,
     Constraint,
     Holding,
@@ -25,6 +29,10 @@ from mipforest.problem.constraints.constraint import (
     percent,
     share,
 )
+from mipforest.problem.operations import Instance
+from mipforest.problem.part import free_name
+from mipforest.problem.restrictions import Restrictions
+from mipforest.problem.structure import LabelSums
 from mipforest.trees import Predictor
 
 
@@ -35,8 +43,58 @@ def _predicted(tree: Predictor, data: Dataset, label: str | None) -> BoolArray:
     return chosen
 
 
+class _Recorder:
+    """A built problem of one tree of which nothing is known but the label of each training sample."""
+
+    def __init__(self, problem: Built) -> None:
+        self.instance, self.data, self.topology = problem.instance, problem.data, problem.topology
+        self.model = Model("labels")
+        self.label = self.model.binary("label", (problem.data.n, len(problem.data.classes)))
+        self.formulation: Any = self
+        self.name, self.task = problem.formulation.name, problem.formulation.task
+
+    def expressions(self, model: Model, instance: Instance) -> Any:  # noqa: ARG002
+        """Return what rows read."""
+        return self
+
+    def predicted(self, k: int) -> Any:
+        """Return (n,) whether the samples get a label."""
+        return self.label[:, k]
+
+    def free_name(self, name: str) -> str:
+        """Return a name that no block has yet."""
+        return free_name(self.model, name)
+
+    def sums(self) -> LabelSums:
+        """Return the rows that were added."""
+        blocks = list(self.model.constraints.values())
+        use = [
+            block.A.toarray().reshape(block.A.shape[0], self.data.n, len(self.data.classes))
+            for block in blocks
+        ]
+        names = [
+            block.name if block.size == 1 else f"{block.name}[{i}]"
+            for block in blocks
+            for i in range(block.size)
+        ]
+        least, most = (
+            np.concatenate([getattr(block, side) for block in blocks]) for side in ("lower", "upper")
+        )
+        return LabelSums(tuple(names), np.concatenate(use), least, most)
+
+
+class _OfLabels(Constraint):
+    """A constraint that reads the labels of the training samples alone."""
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
+        """Limit the sums over labels that its rows limit."""
+        recorder = _Recorder(problem)
+        self.rows(recorder)
+        return own.limiting(recorder.sums())
+
+
 @dataclass(frozen=True)
-class Parity(Constraint):
+class Parity(_OfLabels):
     """Shares of positive predictions of any two groups, by weight, within a tolerance of each other.
 
     Attributes
@@ -103,7 +161,7 @@ class Parity(Constraint):
 
 
 @dataclass(frozen=True)
-class _Rate(Constraint):
+class _Rate(_OfLabels):
     """A rate of a class that is at least a number.
 
     Attributes
@@ -200,7 +258,7 @@ class F1(_Rate):
 
 
 @dataclass(frozen=True)
-class LimitLabel(Constraint):
+class LimitLabel(_OfLabels):
     """At most a share of the training samples, by weight, are predicted a class or get a decision.
 
     Attributes
@@ -287,6 +345,15 @@ class MinLeaf(Constraint):
                 "ask for fewer"
             )
         helpers.min_samples_leaf(problem, self.least)
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:
+        """Raise the least number of samples; a share of unlike weights is asked of each tree."""
+        data, least = problem.data, self.least
+        if isinstance(least, str):
+            if data.weighted:
+                return super().restrict(own, problem, thresholds)
+            least = math.ceil(share(self.kind, least) * data.n * (1.0 - ROUNDING))
+        return replace(own, N_min=max(own.N_min, least))
 
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
         """Compare the smallest leaf that holds samples, or side of a rule of a score card, with the least size."""

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data.columns import counted_as_one, directions, features_named, features_of_columns
 from mipforest.errors import DataError, did_you_mean
-from mipforest.model import LinearExpr, VarArray
+from mipforest.model import LinearExpr, Model, VarArray
 from mipforest.problem.constraints.constraint import Built
 from mipforest.problem.expressions import NotExpressed, TreeExpressions
+from mipforest.trees import Predictor
 
 # ---------------------------------------------------------------------- features
 
@@ -112,6 +114,37 @@ def _some_used(problem: Built, name: str, groups: Sequence[IntArray], over: Sequ
     member[group, feature] = 1.0
     m.add(f"{name}_nowhere", some <= member @ used)
     return some
+
+
+#: Endings of the names of rows that say what a binary is 1 for: some feature of a group, or a leaf that holds samples.
+_SWITCHES = ("_nowhere", "_empty")
+
+
+def encode_switches(model: Model, tree: Predictor, values: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Return the values of the binaries that constraints have added, for a tree and what is known of its blocks.
+
+    Each is 1 where a row says that it has to be: where the other columns of the row are not all 0.
+    """
+    found: dict[str, FloatArray] = {}
+    if "feature_used" in model.variables and "feature_used" not in values:
+        used = np.zeros(model["feature_used"].size)
+        used[list(tree.features_used().overall)] = 1.0
+        found["feature_used"] = used
+    for row_name, rows in model.constraints.items():
+        for ending in _SWITCHES:
+            name = row_name.removesuffix(ending) + ("_used" if ending == "_empty" else "")
+            if not row_name.endswith(ending) or name not in model.variables or name in {**values, **found}:
+                continue
+            x, own = model.matrix().to_point({**values, **found}), model[name].columns.ravel()
+            others = sparse.csr_array(
+                (rows.A.data, rows.A.indices, rows.A.indptr), shape=(rows.A.shape[0], len(x))
+            )
+            x[own] = 0.0
+            if np.isfinite(x[np.unique(others.indices)]).all():
+                found[name] = (
+                    (np.abs(others @ np.nan_to_num(x)) > 0.5).astype(float).reshape(model[name].shape)
+                )
+    return found
 
 
 def feature_budget(
@@ -258,6 +291,15 @@ def fix_split(problem: Built, feature: str, threshold: float, *, node: int = 0) 
     NotExpressed
         If the model cannot express it, or the threshold leaves all training samples on one side.
     """
+    own, scaled = scaled_split(problem, feature, threshold)
+    if len(own) == 1:
+        _expressions(problem).fix_split(node, int(own[0]), float(scaled[0]))
+    else:
+        _expressions(problem).fix_split(node, own, scaled)
+
+
+def scaled_split(problem: Built, feature: str, threshold: float) -> tuple[IntArray, FloatArray]:
+    """Return the features that a split on a column may read, and the scaled threshold of each."""
     (own,) = _named(problem, feature)
     encoding = problem.data.encoding
     base = {column.name: column.base for column in encoding.columns if column.levels is None}
@@ -266,11 +308,7 @@ def fix_split(problem: Built, feature: str, threshold: float, *, node: int = 0) 
             f"the column {feature} has levels, and a split parts them into two sets; name one of its features, such as "
             f"{problem.data.features.labels[own[0]]!r}, with the threshold 0.5"
         )
-    scaled = (threshold - base.get(feature, 0) - encoding.offset[own]) / encoding.scale[own]
-    if len(own) == 1:
-        _expressions(problem).fix_split(node, int(own[0]), float(scaled[0]))
-    else:
-        _expressions(problem).fix_split(node, own, scaled)
+    return own, (threshold - base.get(feature, 0) - encoding.offset[own]) / encoding.scale[own]
 
 
 # ---------------------------------------------------------------------- samples

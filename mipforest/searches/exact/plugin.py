@@ -6,6 +6,9 @@ from importlib.metadata import version
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
+from mipforest.errors import Unsupported
 from mipforest.heuristics.cart import cart
 from mipforest.heuristics.contree import contree_within
 from mipforest.heuristics.thresholds import tree_of_thresholds
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 
 #: What is told where a cluster is given and the problem has no open nodes to hand out.
 ON_ONE_MACHINE = "exact-search runs on this machine alone: a cluster helps it from depth 3 on"
+
+#: The same where there are constraints.
+ON_ONE_MACHINE_CONSTRAINED = "with constraints exact-search runs on this machine alone"
 
 #: Most levels of trees that are listed: four take hours where three take minutes.
 MAX_LISTED_DEPTH = 3
@@ -61,6 +67,12 @@ class ExactSearch(TreeSearch):
         compile_kernels(budget, problem, depth)
         return exact_search(problem, depth, **options)
 
+    def cannot_keep(self, problem: ProblemData) -> str:
+        """Say why it does not keep the constraints of a problem; see :class:`TreeSearch`."""
+        from mipforest.searches.constrained.plugin import refusal
+
+        return refusal(problem.restrictions, problem.topology.depth)
+
     def refusal_to_list(self, problem: ProblemData) -> str:
         """Say why the trees of a problem are not listed; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         depth = problem.topology.depth
@@ -89,6 +101,8 @@ class ExactSearch(TreeSearch):
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.exact.search import LEAST_ON_WORKERS, compile_kernels, exact_search
 
+        if problem.constraints:
+            return self._constrained(problem, settings, start, on_progress)
         events = SearchEvents(on_progress)
         formulation, instance = problem.formulation, problem.instance
         charged = problem.structure
@@ -137,6 +151,35 @@ class ExactSearch(TreeSearch):
         status = Status.OPTIMAL if outcome.ended else Status.LIMIT if outcome.lost else stopped
         told = events.end(value, bound, outcome.nodes)
         return SearchResult(best, bound, status, outcome.nodes, told, tuple(warnings))
+
+    def _constrained(
+        self, problem: ProblemData, settings: SolveSettings, start: Tree | None, on_progress: Progress | None
+    ) -> SearchResult:
+        """Search for the best tree within constraints."""
+        from mipforest.searches.constrained.plugin import Constrained
+
+        if settings.certificate is not None:
+            raise Unsupported(
+                "a certificate states no constraints: leave it out, or solve the problem without constraints"
+            )
+        events, budget = SearchEvents(on_progress), problem.budget
+        excluded = budget.excluded_seconds
+
+        def deadline() -> float:
+            """Return when time is over: loading a search, or compiling it, eats nothing of the limit."""
+            return events.deadline(settings.time_limit) + budget.excluded_seconds - excluded
+
+        incumbent = Incumbent(problem, start, problem.instance.known)
+        search = Constrained(problem, settings, incumbent, events, deadline)
+        if settings.time_limit != 0:
+            search.run()
+        bound = min(search.bound, incumbent.value)
+        status = Status.INTERRUPTED if search.interrupted or budget.stopped else Status.TIME_LIMIT
+        if search.ended:
+            status = Status.OPTIMAL if incumbent.tree is not None else Status.INFEASIBLE
+        warnings = (ON_ONE_MACHINE_CONSTRAINED,) if settings.dask is not None else ()
+        told = events.end(incumbent.value if incumbent.tree is not None else np.nan, bound, search.nodes)
+        return SearchResult(incumbent.tree, bound, status, search.nodes, told, warnings)
 
 
 class ConTreeSearch(TreeSearch):

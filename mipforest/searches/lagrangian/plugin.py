@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
@@ -9,20 +10,21 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mipforest.arrays import IntArray
-from mipforest.heuristics.thresholds import chosen_features, tree_of_splits, tree_of_thresholds
+from mipforest.heuristics.thresholds import Thresholds, chosen_features, tree_of_thresholds
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData
-from mipforest.problem.structure import Structure, UnivariateProblem
+from mipforest.problem.structure import LabelSums, Structure, UnivariateProblem
 from mipforest.problem.tree_search import LOCAL_SEARCH, SearchEvents, SearchResult, TreeSearch, get_search
 from mipforest.searches.local.plugin import LocalSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status, closed
-from mipforest.trees import Tree
+from mipforest.trees import Topology, Tree
 
 if TYPE_CHECKING:
     from mipforest.searches.exact.search import Outcome
     from mipforest.searches.lagrangian.search import Found
+    from mipforest.searches.lagrangian.search import LagrangianSearch as Limits
 
 #: Why a problem is not taken to whose model something else was added.
 NOT_LABELS = (
@@ -88,12 +90,6 @@ class LagrangianSearch(TreeSearch):
         on_progress: Progress | None,
     ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        from mipforest.searches.exact.plugin import ExactSearch
-        from mipforest.searches.lagrangian.limited import LimitedTrees
-        from mipforest.searches.lagrangian.search import LagrangianSearch as Limits
-
-        local = get_search(LOCAL_SEARCH)
-        assert isinstance(local, LocalSearch)
         events, budget = SearchEvents(on_progress), problem.budget
         formulation, instance, charged = problem.formulation, problem.instance, problem.structure
         assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
@@ -105,43 +101,6 @@ class LagrangianSearch(TreeSearch):
             """Return when time is over: loading a search, or compiling it, eats nothing of the limit."""
             return events.deadline(settings.time_limit) + budget.excluded_seconds - excluded
 
-        def exact_tree(relaxed: UnivariateProblem, best: float, complete: bool) -> Outcome:
-            return ExactSearch().outcome(
-                relaxed,
-                problem.topology.depth,
-                budget,
-                best=best,
-                deadline=deadline(),
-                on_progress=lambda *_: budget.stopped,
-                complete=complete,
-                threads=settings.threads,
-            )
-
-        def guess(relaxed: UnivariateProblem, chosen: IntArray) -> IntArray | None:
-            until = monotonic() + GUESS_SHARE * (deadline() - monotonic())
-            if monotonic() >= until:
-                return None
-            splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, chosen)
-            outcome = local.improved(
-                relaxed,
-                problem.data.X,
-                splits,
-                budget,
-                starts=GUESSES,
-                kicks=KICKS,
-                hyperplanes=0,
-                seed=settings.seed,
-                threads=settings.threads,
-                deadline=until,
-                on_progress=lambda *_: budget.stopped,
-            )
-            return chosen_of(tree_of_splits(problem.data, problem.topology, outcome.tree.w, outcome.tree.b))
-
-        def chosen_of(tree: Tree) -> IntArray:
-            """Return the threshold of each split of a tree."""
-            u = charged.thresholds.encode(chosen_features(tree), -tree.b)
-            return charged.thresholds.decode(u)
-
         def look(found: Found) -> bool:
             nonlocal interrupted
             value = found.cost / charged.unit
@@ -150,10 +109,10 @@ class LagrangianSearch(TreeSearch):
             )
             return interrupted or monotonic() >= deadline()
 
-        trees = LimitedTrees.of(charged, problem.topology.depth, sums)
         known = instance.known if start is None else start
-        search = Limits(trees, exact_tree, guess, look, settings.gap)
-        found = search.run(None if known is None else chosen_of(known))
+        search = limited_search(problem, charged, sums, settings, deadline, look)
+        trees = search.trees
+        found = search.run(None if known is None else thresholds_of(charged, known))
         if found.infeasible:
             told = events.end(np.nan, np.inf, found.evaluated)
             return SearchResult(
@@ -178,3 +137,89 @@ class LagrangianSearch(TreeSearch):
                 )
         told = events.end(value, bound, found.evaluated)
         return SearchResult(best, bound, status, found.evaluated, told, message=message)
+
+
+def thresholds_of(charged: UnivariateProblem, tree: Tree) -> IntArray:
+    """Return the threshold of each split of a tree."""
+    return charged.thresholds.decode(charged.thresholds.encode(chosen_features(tree), -tree.b))
+
+
+def _tree(thresholds: Thresholds, topology: Topology, chosen: IntArray) -> Tree:
+    """Return the tree of some thresholds (|B|,), over their features alone."""
+    w, b, splits = (
+        np.zeros((topology.n_branches, thresholds.X.shape[1])),
+        np.zeros(topology.n_branches),
+        chosen >= 0,
+    )
+    w[splits, thresholds.feature[chosen[splits]]] = 1.0
+    b[splits] = -thresholds.value[chosen[splits]]
+    return Tree(topology.depth, w, b, np.zeros(topology.n_leaves), (), thresholds.names)
+
+
+def limited_search(
+    problem: ProblemData,
+    charged: UnivariateProblem,
+    sums: LabelSums,
+    settings: SolveSettings,
+    deadline: Callable[[], float],
+    look: Callable[[Found], bool],
+) -> Limits:
+    """Return the search for trees within limits on labels, ready to run.
+
+    Parameters
+    ----------
+    problem
+        What is solved.
+    charged
+        What trees are charged, over the thresholds of some of its features.
+    sums
+        The limits.
+    settings
+        Gap, threads and seed.
+    deadline
+        Returns when time is over, on the clock of :func:`time.monotonic`.
+    look
+        Told what is known after every step; returning ``True`` ends the search.
+    """
+    from mipforest.searches.exact.plugin import ExactSearch
+    from mipforest.searches.lagrangian.limited import LimitedTrees
+    from mipforest.searches.lagrangian.search import LagrangianSearch as Limits
+
+    local = get_search(LOCAL_SEARCH)
+    assert isinstance(local, LocalSearch)
+    budget, topology = problem.budget, problem.topology
+    X = charged.thresholds.X[charged.thresholds.group]
+
+    def exact_tree(relaxed: UnivariateProblem, best: float, complete: bool) -> Outcome:
+        return ExactSearch().outcome(
+            relaxed,
+            topology.depth,
+            budget,
+            best=best,
+            deadline=deadline(),
+            on_progress=lambda *_: budget.stopped,
+            complete=complete,
+            threads=settings.threads,
+        )
+
+    def guess(relaxed: UnivariateProblem, chosen: IntArray) -> IntArray | None:
+        until = monotonic() + GUESS_SHARE * (deadline() - monotonic())
+        if monotonic() >= until:
+            return None
+        splits = _tree(charged.thresholds, topology, chosen)
+        outcome = local.improved(
+            relaxed,
+            X,
+            splits,
+            budget,
+            starts=GUESSES,
+            kicks=KICKS,
+            hyperplanes=0,
+            seed=settings.seed,
+            threads=settings.threads,
+            deadline=until,
+            on_progress=lambda *_: budget.stopped,
+        )
+        return thresholds_of(charged, replace(splits, w=outcome.tree.w, b=outcome.tree.b))
+
+    return Limits(LimitedTrees.of(charged, topology.depth, sums), exact_tree, guess, look, settings.gap)

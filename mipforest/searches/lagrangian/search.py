@@ -129,8 +129,21 @@ class LagrangianSearch:
             np.full(len(self.trees.charges.thresholds), -np.inf), np.zeros(len(self.trees.use))
         )
 
-    def run(self, start: IntArray | None = None) -> Found:
-        """Search; ``start`` (|B|,) are the thresholds of a tree to begin with."""
+    def run(
+        self, start: IntArray | None = None, *, prices: FloatArray | None = None, cutoff: float = np.inf
+    ) -> Found:
+        """Search.
+
+        Parameters
+        ----------
+        start
+            (|B|,) thresholds of a tree to begin with.
+        prices
+            (r,) prices to begin with.
+        cutoff
+            Cost of a tree that is known: only better ones are looked for.
+        """
+        self.found.cost = cutoff
         trees, found = self.trees, self.found
         if trees.forbidden.all(axis=1).any():
             i = int(trees.forbidden.all(axis=1).argmax())
@@ -153,7 +166,8 @@ class LagrangianSearch:
                 self._explain()
             self.look(found)
             return found
-        prices = np.zeros(len(found.prices))
+        if prices is None:
+            prices = np.zeros(len(found.prices))
         if start is not None and trees.depth > PROVEN_DEPTH:
             prices = self._guessed_prices(start)
         self._raise_bound(prices)
@@ -210,7 +224,7 @@ class LagrangianSearch:
 
     # ------------------------------------------------------------------ the relaxation
 
-    def _relaxed(self, prices: FloatArray, costs: float = 1.0, *, complete: bool = False) -> float:
+    def relaxed(self, prices: FloatArray, costs: float = 1.0, *, complete: bool = False) -> float:
         """Find the best tree under prices; keep what it proves, and offer it. Return the relaxation's value."""
         trees, found = self.trees, self.found
         problem, constant = trees.relaxation(prices, costs)
@@ -272,7 +286,7 @@ class LagrangianSearch:
         """Maximise the relaxation over the prices, while it is worth it."""
         trees, found, most = self.trees, self.found, FIRST_PRICE
         for _ in range(MAX_TREES):
-            value = self._relaxed(prices)
+            value = self.relaxed(prices)
             if value > found.relaxation:
                 found.relaxation, found.prices = value, prices
             if self._ended() or not len(prices):
@@ -293,7 +307,7 @@ class LagrangianSearch:
         if not len(thresholds):
             return
         if len(thresholds) * thresholds.X.size <= MAX_COMPLETE:
-            self._relaxed(found.prices, complete=True)
+            self.relaxed(found.prices, complete=True)
         closing = Closing(trees.capped(found.cost), found.prices)
         tried = np.zeros(len(thresholds), dtype=bool)
         while not tried.all():
@@ -323,7 +337,7 @@ class LagrangianSearch:
         trees, found = self.trees, self.found
         r = len(trees.use)
         for row in range(r):
-            value = self._relaxed(np.eye(r)[row], costs=0.0)
+            value = self.relaxed(np.eye(r)[row], costs=0.0)
             if value > 0.0:
                 excess = f"{value * trees.size[row]:.6g}"
                 found.infeasible = f"every tree exceeds the limit {trees.names[row]} by {excess} at least"
@@ -337,7 +351,7 @@ class LagrangianSearch:
             favoured = self._next_prices(1.0, shares=True)
             if favoured is None or favoured[1] <= 0.0:
                 return
-            value = self._relaxed(favoured[0], costs=0.0)
+            value = self.relaxed(favoured[0], costs=0.0)
             if value > 0.0:
                 excess = ", ".join(
                     f"{name} by {value * size:.6g}"

@@ -1,0 +1,121 @@
+"""What constraints leave of the trees of a problem, as searches take it: allowed features, limits, and what is asked.
+
+A search of univariate trees keeps these without rows. Each constraint says of itself what it restricts
+(:meth:`~mipforest.problem.constraints.Constraint.restrict`); whatever a search cannot keep on its way is *asked* of the
+trees that it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.problem.structure import LabelSums
+from mipforest.trees import Tree
+
+#: What a sum of costs may be above its limit by, relative to it where that is above 1: far above rounding.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class UsedRow:
+    """A limit on features that a tree uses: the costs of all groups with a used feature sum up to at most a number.
+
+    Attributes
+    ----------
+    groups
+        Features of each group; a group is paid once.
+    cost
+        (g,) cost of each, at least 0.
+    most
+        The limit.
+    """
+
+    groups: tuple[IntArray, ...]
+    cost: FloatArray
+    most: float
+
+    def paid(self, used: BoolArray) -> float:
+        """Return the cost of the groups that have one of the used features (p,)."""
+        return float(self.cost @ np.array([used[group].any() for group in self.groups], dtype=float))
+
+    @property
+    def limit(self) -> float:
+        """The limit, with what rounding may add."""
+        return self.most + ROUNDING * max(1.0, abs(self.most))
+
+
+@dataclass(frozen=True, eq=False)
+class FixedSplit:
+    """A node whose split is given.
+
+    Attributes
+    ----------
+    node
+        The branch node.
+    thresholds
+        Numbers of the thresholds that it may have, among those of the structure: they part the samples alike, or differ
+        in where missing values go.
+    """
+
+    node: int
+    thresholds: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Restrictions:
+    """What constraints leave of univariate trees.
+
+    Attributes
+    ----------
+    allowed
+        (|B|, p) features that each node may split on.
+    N_min
+        Least number of samples of a leaf that holds any.
+    budgets
+        Limits on what is used.
+    required
+        Features of groups one of which each has to be used by some split.
+    fixed
+        Nodes whose split is given.
+    once
+        (p,) number of the group of each feature that no path uses twice, -1 for any number of times.
+    sums
+        Limits on sums over the labels of samples; ``None`` without any.
+    asked
+        Of a tree for scaled features: whether it satisfies a constraint that is none of the above.
+    """
+
+    allowed: BoolArray
+    N_min: int = 1
+    budgets: tuple[UsedRow, ...] = ()
+    required: tuple[IntArray, ...] = ()
+    fixed: tuple[FixedSplit, ...] = ()
+    once: IntArray | None = None
+    sums: LabelSums | None = None
+    asked: tuple[Callable[[Tree], bool], ...] = ()
+
+    @classmethod
+    def none(cls, n_branches: int, p: int, N_min: int = 1) -> Restrictions:
+        """Return those of a problem without constraints."""
+        return cls(np.ones((n_branches, p), dtype=bool), N_min)
+
+    def forbidding(self, features: IntArray, nodes: Sequence[int] | None) -> Restrictions:
+        """Return these, and features that some nodes, or all, may not split on."""
+        allowed = self.allowed.copy()
+        where = np.arange(len(allowed)) if nodes is None else np.asarray(nodes, dtype=np.int64)
+        allowed[np.ix_(where, features)] = False
+        return replace(self, allowed=allowed)
+
+    def limiting(self, sums: LabelSums) -> Restrictions:
+        """Return these, and further limits on sums over labels."""
+        return replace(self, sums=sums if self.sums is None else self.sums.beside(sums))
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all nodes may split on the same features, and none has to."""
+        even = bool((self.allowed == self.allowed[0]).all())
+        return even and not self.required and not self.fixed and self.once is None

@@ -1,0 +1,1 @@
+"""Univariate trees that satisfy constraints, over the exact search."""

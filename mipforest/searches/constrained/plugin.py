@@ -1,0 +1,445 @@
+r"""The best univariate tree that satisfies constraints: branch and bound over sets of features.
+
+**Boxes.** All bounds of the exact search hold for any set of trees that is chosen without looking at the samples, such
+as that of the trees that use some features alone (a *box*). The exact search finds the best tree of a box, and
+:mod:`mipforest.searches.lagrangian` that within limits on sums over labels.
+
+**Limits on what is used.** A row :math:`\sum_g c_g [\text{some feature of } g \text{ is used}] \le h` is branched on:
+where the best tree of a box breaks it, one of its groups is forbidden in one part of the box and *paid* in the other.
+Every tree of the box is in one of them; groups that are paid leave less for others, so each part has fewer groups that
+may be used or that are not paid, and the branching ends. Where the largest sets of features within the limits are few,
+each is a box.
+
+**Anything else** that a constraint asks of a tree: the trees of a box are listed by rising objective, until the first
+that satisfies it (:mod:`mipforest.searches.exact.nearly_optimal`). Splits between two leaves of one label are not
+listed: where a tree with such a split satisfies what is asked of trees, the tree without it does.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.heuristics.thresholds import tree_of_thresholds
+from mipforest.problem.incumbent import Incumbent
+from mipforest.problem.problem_data import ProblemData
+from mipforest.problem.restrictions import Restrictions, UsedRow
+from mipforest.problem.structure import UnivariateProblem
+from mipforest.problem.tree_search import SearchEvents
+from mipforest.settings import SolveSettings
+from mipforest.solvers.solution import closed
+from mipforest.trees import Tree
+
+if TYPE_CHECKING:
+    from mipforest.searches.lagrangian.search import LagrangianSearch
+
+#: Depth up to which limits on labels are proven, and trees are listed.
+MAX_LIMITED, MAX_LISTED = 2, 3
+
+#: Searches of the whole box, in cost, that all largest sets of features may take together, and sets that are looked at.
+FEW_SETS, MAX_SETS = 6.0, 50_000
+
+#: Trees of one listing; part of the way to the objective of a leaf that the first one goes, and how the next ones grow.
+MOST_LISTED, FIRST_STEP, GROWTH = 200_000, 0.01, 4.0
+
+#: What the way to a leaf is taken as at least, relative to the objective and at all.
+SMALL = 1e-6
+
+
+def refusal(restrictions: Restrictions, depth: int) -> str:
+    """Say which restrictions are not kept; empty where all are."""
+    if not restrictions.is_even:
+        return "a constraint names nodes, a split, or features that have to be used, and the search keeps none of these"
+    if restrictions.sums is not None and depth > MAX_LIMITED:
+        return f"limits on labels are kept up to depth {MAX_LIMITED}, and depth is {depth}"
+    if restrictions.asked and depth > MAX_LISTED:
+        return (
+            f"a constraint is asked of trees that are listed, up to depth {MAX_LISTED}, and depth is {depth}"
+        )
+    return ""
+
+
+@dataclass(order=True)
+class _Box:
+    """Trees that use some features.
+
+    Attributes
+    ----------
+    bound
+        Lower bound on the objective of its trees.
+    number
+        Of its making: the last key of the order.
+    allowed
+        (p,) its features.
+    paid
+        (b, g) groups of each limit that count as used.
+    """
+
+    bound: float
+    number: int
+    allowed: BoolArray = field(compare=False)
+    paid: tuple[BoolArray, ...] = field(compare=False)
+
+
+@dataclass(eq=False)
+class Solved:
+    """What a search within a box has found.
+
+    Attributes
+    ----------
+    bound
+        Lower bound on the objective of all its trees, infinite where there is none.
+    tree
+        Its best tree, for scaled features; ``None`` where none is below the incumbent's value.
+    ended
+        Whether nothing is left to search in it.
+    """
+
+    bound: float
+    tree: Tree | None
+    ended: bool
+
+
+def _used(tree: Tree) -> BoolArray:
+    """Return (p,) whether the splits of a tree use each feature."""
+    return np.asarray(tree.w.any(axis=0))
+
+
+class Constrained:
+    """A search for the best tree of a problem within its constraints.
+
+    Parameters
+    ----------
+    problem
+        The problem; :func:`refusal` has nothing against its restrictions.
+    settings
+        Gap, threads and seed.
+    incumbent
+        The best tree that is known.
+    events
+        Told of progress.
+    deadline
+        Returns when time is over, on the clock of :func:`time.monotonic`.
+
+    Attributes
+    ----------
+    bound
+        Proven lower bound on the objective of every tree within the constraints; infinite where there is none.
+    nodes
+        Pairs of sides, or exact trees, of all boxes.
+    ended
+        Whether nothing is left to search.
+    """
+
+    def __init__(
+        self,
+        problem: ProblemData,
+        settings: SolveSettings,
+        incumbent: Incumbent,
+        events: SearchEvents,
+        deadline: Callable[[], float],
+    ) -> None:
+        charged = problem.structure
+        assert isinstance(charged, UnivariateProblem)
+        self.problem, self.settings, self.incumbent, self.events = problem, settings, incumbent, events
+        self.deadline, self.restrictions = deadline, problem.restrictions
+        self.charged = replace(charged, N_min=self.restrictions.N_min)
+        self.bound, self.nodes, self.ended, self.interrupted = -np.inf, 0, False, False
+        self._closed, self._number = np.inf, 0
+        #: Prices of limits on labels, from the first box that was searched.
+        self._prices: FloatArray | None = None
+
+    # ------------------------------------------------------------------ branch and bound
+
+    def run(self) -> None:
+        """Search until nothing is left, or time is over."""
+        rows = self.restrictions.budgets
+        first = self._settled(
+            _Box(-np.inf, 0, self.restrictions.allowed[0], tuple(self._nothing(r) for r in rows))
+        )
+        open_boxes = [] if first is None else [first]
+        while open_boxes and not self._over():
+            box = heapq.heappop(open_boxes)
+            if self._is_closed(box.bound):
+                open_boxes = [box]
+                break
+            if (sets := self._largest_sets(box)) is not None:
+                everything = tuple(np.ones_like(paid) for paid in box.paid)
+                if self.restrictions.sums is not None:
+                    self._limited(*self._charged(box))  # for its prices
+                self._solve_all([replace(box, allowed=allowed, paid=everything) for allowed in sets])
+                continue
+            found = self._solve(box)
+            bound = max(box.bound, found.bound)
+            if not found.ended:
+                open_boxes.append(replace(box, bound=bound))
+                heapq.heapify(open_boxes)
+                break
+            broken = None if found.tree is None else self._broken(used := _used(found.tree))
+            if broken is None:
+                self._closed = min(self._closed, bound)
+                continue
+            for part in self._parts(box, broken, used, bound):
+                heapq.heappush(open_boxes, part)
+            self.bound = min([self._closed, *(other.bound for other in open_boxes)])
+        left = min((box.bound for box in open_boxes), default=np.inf)
+        self.bound = min(self._closed, left)
+        self.ended = not open_boxes or self._is_closed(left)
+
+    def _solve_all(self, boxes: list[_Box]) -> None:
+        """Search boxes whose sets of features are within all limits, those first that promise most."""
+        for k, box in enumerate(boxes):
+            if self._over():
+                self._closed = min([self._closed, *(other.bound for other in boxes[k:])])
+                return
+            if self.restrictions.sums is not None or self.restrictions.asked:
+                # It takes a moment, and tells which boxes are worth more.
+                box.bound = max(box.bound, self._relaxation(*self._charged(box)))
+        for k, box in enumerate(sorted(boxes)):
+            if self._over():
+                self._closed = min([self._closed, *(other.bound for other in sorted(boxes)[k:])])
+                return
+            bound = box.bound if self._is_closed(box.bound) else max(box.bound, self._solve(box).bound)
+            self._closed = min(self._closed, bound)
+
+    def _over(self) -> bool:
+        return self.interrupted or monotonic() >= self.deadline()
+
+    def _is_closed(self, bound: float) -> bool:
+        return closed(self.incumbent.value, bound, self.settings.gap)
+
+    def _tell(self, value: float, bound: float, nodes: int) -> bool:
+        """Report what is known; return whether to stop."""
+        value = min(value, self.incumbent.value)
+        known = min(value, max(self.bound, 0.0 if self._number else bound))
+        if np.isfinite(value):
+            self.interrupted = self.interrupted or self.events.tell(value, known, self.nodes + nodes)
+        return self.interrupted or self.problem.budget.stopped
+
+    @staticmethod
+    def _nothing(row: UsedRow) -> BoolArray:
+        return np.zeros(len(row.groups), dtype=bool)
+
+    def _settled(self, box: _Box) -> _Box | None:
+        """Take out the groups that limits have no room for; ``None`` where what is paid exceeds one."""
+        allowed = box.allowed.copy()
+        for row, paid in zip(self.restrictions.budgets, box.paid, strict=True):
+            room = row.limit - float(row.cost @ paid)
+            if room < 0.0:
+                return None
+            for group, cost, is_paid in zip(row.groups, row.cost, paid, strict=True):
+                if not is_paid and cost > room:
+                    allowed[group] = False
+        return replace(box, allowed=allowed)
+
+    def _broken(self, used: BoolArray) -> int | None:
+        """Return the number of a limit that used features (p,) break."""
+        for k, row in enumerate(self.restrictions.budgets):
+            if row.paid(used) > row.limit:
+                return k
+        return None
+
+    def _parts(self, box: _Box, broken: int, used: BoolArray, bound: float) -> Iterator[_Box]:
+        """Yield the box without the dearest group that its tree uses and that is not paid, and with it paid."""
+        row, paid = self.restrictions.budgets[broken], box.paid[broken]
+        open_groups = [
+            k for k, group in enumerate(row.groups) if used[group].any() and not paid[k] and row.cost[k] > 0.0
+        ]
+        dearest = max(
+            open_groups, key=lambda k: row.cost[k]
+        )  # there is one: what is paid is within the limit
+        without, more = box.allowed.copy(), paid.copy()
+        without[row.groups[dearest]] = False
+        more[dearest] = True
+        everything = tuple(more if k == broken else own for k, own in enumerate(box.paid))
+        for part in (replace(box, allowed=without), replace(box, paid=everything)):
+            if (settled := self._settled(part)) is not None:
+                self._number += 1
+                yield replace(settled, bound=bound, number=self._number)
+
+    def _largest_sets(self, box: _Box) -> list[BoolArray] | None:
+        """Return the largest sets of features that limits allow, where their searches cost less than branching.
+
+        A search costs about the square of its number of features. ``None`` where all features fit, or sets are many.
+        """
+        rows = self.restrictions.budgets
+        here = np.flatnonzero(box.allowed & (np.diff(self.charged.thresholds.first) > 0))
+        everything = np.zeros_like(box.allowed)
+        everything[here] = True
+        if self._number or len(here) < 3 or all(row.paid(everything) <= row.limit for row in rows):
+            return None
+        member = [np.array([np.isin(here, group) for group in row.groups]).T for row in rows]
+        # Features that are in the same groups of all limits are one: they are paid together.
+        kinds, kind_of = np.unique(np.hstack(member), axis=0, return_inverse=True)
+        parts = np.split(kinds.astype(bool), np.cumsum([len(row.groups) for row in rows])[:-1], axis=1)
+        number, found = len(kinds), list[BoolArray]()
+        steps, work = 0, 0.0
+
+        def fits(k: int | slice, paid: list[BoolArray]) -> BoolArray:
+            """Return which kinds of features may be added to groups that are paid."""
+            costs = [
+                (part[k] | own) @ row.cost <= row.limit
+                for part, own, row in zip(parts, paid, rows, strict=True)
+            ]
+            return np.asarray(np.all(costs, axis=0))
+
+        def extend(k: int, chosen: BoolArray, paid: list[BoolArray]) -> bool:
+            """Decide on kinds of features from k on; return whether sets stay few."""
+            nonlocal steps, work
+            steps += 1
+            if steps > MAX_SETS:
+                return False
+            if k == number:
+                if not (fits(slice(None), paid) & ~chosen).any():  # it is a largest set
+                    features = here[chosen[kind_of.ravel()]]
+                    found.append(np.isin(np.arange(len(box.allowed)), features))
+                    work += (len(features) / len(here)) ** 2
+                return work <= FEW_SETS
+            if not fits(k, paid):
+                return extend(k + 1, chosen, paid)
+            more = chosen.copy()
+            more[k] = True
+            paying = [own | part[k] for own, part in zip(paid, parts, strict=True)]
+            if not extend(k + 1, more, paying):
+                return False
+            costs_nothing = all((new == old).all() for new, old in zip(paying, paid, strict=True))
+            return costs_nothing or extend(k + 1, chosen, paid)
+
+        few = extend(0, np.zeros(number, dtype=bool), [self._nothing(row) for row in rows])
+        return found if few else None
+
+    # ------------------------------------------------------------------ one box
+
+    def _solve(self, box: _Box) -> Solved:
+        """Search a box; a tree that satisfies all constraints becomes the incumbent if it is the best one."""
+        charged, numbers = self._charged(box)
+        search = self._exact if self.restrictions.sums is None else self._limited
+        found = search(charged, numbers)
+        if found.tree is None or self._broken(_used(found.tree)) is not None:
+            return found
+        if np.isfinite(self.incumbent.offer(found.tree)) or not self.restrictions.asked:
+            return found
+        return self._listed(charged, numbers, found)
+
+    def _charged(self, box: _Box) -> tuple[UnivariateProblem, IntArray]:
+        """Return what the trees of a box are charged, and (q,) what its thresholds are among all."""
+        features = np.flatnonzero(box.allowed & (np.diff(self.charged.thresholds.first) > 0))
+        some, numbers = self.charged.thresholds.among(features)
+        return replace(self.charged, thresholds=some), numbers
+
+    def _tree(self, chosen: IntArray, numbers: IntArray, labels: IntArray | None = None) -> Tree:
+        """Return the tree of thresholds of a box, with its best leaves, or with labels."""
+        every = np.where(chosen >= 0, numbers[chosen] if len(numbers) else -1, -1)
+        problem = self.problem
+        splits = tree_of_thresholds(problem.data, problem.topology, self.charged.thresholds, every)
+        if labels is not None:
+            return replace(splits, leaf_value=labels)
+        tree: Tree = problem.formulation.polish(splits, problem.instance)
+        return tree
+
+    def _exact(self, charged: UnivariateProblem, numbers: IntArray, cutoff: float | None = None) -> Solved:
+        """Search with constraints on features alone, for a tree below a cutoff, the incumbent's value unless given."""
+        from mipforest.searches.exact.search import compile_kernels, exact_search
+
+        depth, budget = self.problem.topology.depth, self.problem.budget
+        if not len(numbers):
+            alone = self._tree(np.full(self.problem.topology.n_branches, -1), numbers)
+            return Solved(self.problem.formulation.evaluate(alone, self.problem.instance), alone, ended=True)
+        if not self.nodes:
+            compile_kernels(budget, charged, depth)
+        outcome = exact_search(
+            charged,
+            depth,
+            best=self.incumbent.value if cutoff is None else cutoff,
+            gap=self.settings.gap,
+            deadline=self.deadline(),
+            on_progress=self._tell,
+            threads=self.settings.threads,
+            budget=budget,
+        )
+        self.nodes += outcome.nodes
+        self.interrupted = self.interrupted or outcome.interrupted
+        tree = None if outcome.chosen is None else self._tree(outcome.chosen, numbers)
+        return Solved(outcome.bound, tree, outcome.ended)
+
+    def _limited(self, charged: UnivariateProblem, numbers: IntArray) -> Solved:
+        """Search within limits on labels."""
+        search, unit = self._limits(charged), charged.unit
+        cutoff = self.incumbent.value * unit
+        found = search.run(prices=self._prices, cutoff=cutoff)
+        self._prices = found.prices if self._prices is None else self._prices
+        self.nodes += found.evaluated
+        if found.infeasible:
+            return Solved(np.inf, None, ended=True)
+        tree = None
+        if found.chosen is not None and found.labels is not None:
+            tree = self._tree(found.chosen, numbers, found.labels)
+        bound = max(0.0, found.bound / unit)
+        return Solved(bound, tree, ended=closed(found.cost / unit, bound, self.settings.gap))
+
+    def _relaxation(self, charged: UnivariateProblem, numbers: IntArray) -> float:
+        """Return a bound on the trees of a box from one exact tree, under the prices of limits on labels."""
+        if self.restrictions.sums is None:
+            return self._exact(charged, numbers, np.inf).bound
+        search = self._limits(charged)
+        assert self._prices is not None
+        self.nodes += 1
+        return max(0.0, search.relaxed(self._prices) / charged.unit)
+
+    def _limits(self, charged: UnivariateProblem) -> LagrangianSearch:
+        from mipforest.searches.lagrangian.plugin import limited_search
+
+        sums = self.restrictions.sums
+        assert sums is not None
+
+        def look(_: object) -> bool:
+            return self._tell(self.incumbent.value, self.bound, 0) or monotonic() >= self.deadline()
+
+        return limited_search(self.problem, charged, sums, self.settings, self.deadline, look)
+
+    def _listed(self, charged: UnivariateProblem, numbers: IntArray, found: Solved) -> Solved:
+        """List trees of the box by rising objective until one satisfies everything."""
+        from mipforest.searches.exact.nearly_optimal import compile_kernels, list_trees
+
+        depth, problem = self.problem.topology.depth, self.problem
+        compile_kernels(problem.budget, charged, depth)
+        assert found.tree is not None
+        none = self._tree(np.full(problem.topology.n_branches, -1), numbers)
+        best, leaf = (problem.formulation.evaluate(tree, problem.instance) for tree in (found.tree, none))
+        step = FIRST_STEP * max(leaf - best, SMALL * abs(best), SMALL)
+        proven, seen = found.bound, -np.inf
+        while not self._over():
+            within = min(best + step, self.incumbent.value)
+            trees = list_trees(
+                charged,
+                depth,
+                budget=within,
+                most=MOST_LISTED,
+                shrink=False,
+                all_labels=charged.loss == "classes",
+                limits=self.restrictions.sums,
+                columns=None,
+                stopped=self._over,
+            )
+            order = np.argsort(trees.value, kind="stable")
+            for k in order[trees.value[order] > seen].tolist():
+                if trees.value[k] >= self.incumbent.value or self._over():
+                    break
+                labels = trees.label[k] if charged.loss == "classes" else None
+                tree = self._tree(trees.chosen[k], numbers, labels)
+                self.nodes += 1
+                if self._broken(_used(tree)) is None and np.isfinite(self.incumbent.offer(tree)):
+                    return Solved(max(proven, float(trees.value[k])), None, ended=True)
+            if not (trees.ended and trees.whole):
+                return Solved(proven, None, ended=False)
+            proven, seen = max(proven, min(within, self.incumbent.value)), within
+            if within >= self.incumbent.value:
+                return Solved(self.incumbent.value, None, ended=True)
+            step *= GROWTH
+        return Solved(proven, None, ended=False)

@@ -1,0 +1,181 @@
+"""Trees within constraints: value, bound and infeasibility are those of an enumeration without any search."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from tolerance import at_most, same
+
+import mipforest
+import mipforest.problem.constraints as c
+from mipforest.data import Dataset
+from mipforest.problem.tree_search import get_search
+from mipforest.solvers.solution import Status
+
+#: Random cases by default, and of the slow test.
+FEW, MANY = 60, 3000
+
+
+#: What bounds are lowered by at most: limits on labels are widened by what rounding makes of sums.
+LOWERED = 1e-5
+
+
+class EveryTree:
+    """All trees of depth 2 over some samples: splits, labels, and what constraints read of them."""
+
+    def __init__(self, X, y, weight, K, alpha):
+        n, p = X.shape
+        options = [(-1, 0.0)] + [(j, v) for j in range(p) for v in np.unique(X[:, j])[1:]]
+        self.splits = np.array(
+            [
+                (a, b, d)
+                for a, b, d in product(range(len(options)), repeat=3)
+                if a or not (b or d)  # a node below one that does not split does not
+            ]
+        )
+        feature = np.array([j for j, _ in options])
+        right = np.array([np.ones(n, bool) if j < 0 else X[:, j] >= v for j, v in options])
+        self.feature = feature[self.splits]
+        root = right[self.splits[:, 0]]
+        below = np.where(root, right[self.splits[:, 2]], right[self.splits[:, 1]])
+        self.leaf = 2 * root + below
+        self.labels = np.array(list(product(range(K), repeat=4)))
+        self.predicted = self.labels[:, self.leaf].transpose(1, 0, 2)  # (splits, labels, n)
+        self.size = np.array([(self.leaf == k).sum(axis=1) for k in range(4)]).T
+        wrong = (weight * (self.predicted != y)).sum(axis=2)
+        base = min(weight[y != k].sum() for k in range(K))
+        self.value = wrong / base + alpha * (self.feature >= 0).sum(axis=1)[:, None]
+        self.X, self.y, self.weight = X, y, weight
+
+    def used(self):
+        """(splits, p) which features are used."""
+        return np.array([(self.feature == j).any(axis=1) for j in range(self.X.shape[1])]).T
+
+    def rate(self, chosen):
+        return (self.weight * chosen).sum(axis=2)
+
+    def holds(self, constraint):
+        """(splits, labels) which trees satisfy a constraint, by its definition."""
+        names = [f"x{j}" for j in range(self.X.shape[1])]
+        w, y, ones = self.weight, self.y, np.ones((len(self.splits), len(self.labels)), bool)
+        label = getattr(constraint, "label", None)
+        hit = None if label is None else self.predicted == int(label)
+        match constraint:
+            case c.Forbid(features, nodes):
+                at = [names.index(name) for name in features]
+                own = self.feature if nodes is None else self.feature[:, list(nodes)]
+                return ones & ~np.isin(own, at).any(axis=1)[:, None]
+            case c.Require(features):
+                return ones & self.used()[:, [names.index(name) for name in features]].all(axis=1)[:, None]
+            case c.AtMostFeatures(most):
+                return ones & (self.used().sum(axis=1) <= most)[:, None]
+            case c.FeatureBudget(budget, cost):
+                prices = np.array([cost.get(name, 0.0) for name in names])
+                return ones & (self.used() @ prices <= budget + 1e-9)[:, None]
+            case c.MinLeaf(least):
+                return ones & ((self.size == 0) | (self.size >= least)).all(axis=1)[:, None]
+            case c.Split(feature, threshold, node):
+                j = names.index(feature)
+                splits = self.feature[:, node] == j
+                goes = (self.leaf >= 2) if node == 0 else self.leaf % 2 == 1
+                here = np.ones_like(goes) if node == 0 else (self.leaf >= 2) == (node == 2)
+                return ones & (splits & ((goes == (self.X[:, j] >= threshold)) | ~here).all(axis=1))[:, None]
+            case c.Monotone(feature, increasing):
+                return self._monotone(names.index(feature), increasing)
+            case c.Recall(_, least):
+                return self.rate(hit & (y == int(label))) / w[y == int(label)].sum() >= least - 1e-9
+            case c.Precision(_, least):
+                return self.rate(hit & (y == int(label))) >= least * self.rate(hit) - 1e-9
+            case c.F1(_, least):
+                both = self.rate(hit) + w[y == int(label)].sum()
+                return 2 * self.rate(hit & (y == int(label))) >= least * both - 1e-9
+            case c.LimitLabel(_, most):
+                return self.rate(hit) / w.sum() <= most + 1e-9
+            case c.Parity(column, most):
+                group = self.X[:, names.index(column)]
+                last = self.predicted == self.labels.max()
+                shares = [self.rate(last & (group == g)) / w[group == g].sum() for g in np.unique(group)]
+                return np.max(shares, axis=0) - np.min(shares, axis=0) <= most + 1e-9
+        raise AssertionError(constraint)
+
+    def _monotone(self, j, increasing):
+        good = np.ones((len(self.splits), len(self.labels)), bool)
+        sign = 1 if increasing else -1
+        parts = {0: ([0, 1], [2, 3]), 1: ([0], [1]), 2: ([2], [3])}
+        held = self.size > 0
+        for node, (left, right) in parts.items():
+            on = self.feature[:, node] == j
+            for a, b in product(left, right):
+                falls = sign * self.labels[:, a] > sign * self.labels[:, b]
+                good &= ~((on & held[:, a] & held[:, b])[:, None] & falls)
+        return good
+
+
+def drawn_constraint(rng, p, K, n, binary):
+    some = [f"x{j}" for j in range(p)]
+    pick = lambda: str(rng.choice(some))  # noqa: E731
+    label, share = str(rng.integers(K)), float(rng.choice([0.3, 0.5, 0.75, 0.9, 1.0]))
+    kinds = [
+        lambda: c.Forbid((pick(),)),
+        lambda: c.AtMostFeatures(int(rng.integers(0, p))),
+        lambda: c.FeatureBudget(
+            float(rng.integers(0, 5)), {name: float(rng.integers(0, 4)) for name in some}
+        ),
+        lambda: c.MinLeaf(int(rng.integers(2, 4))),
+        lambda: c.Recall(label, share),
+        lambda: c.Precision(label, share),
+        lambda: c.F1(label, share),
+        lambda: c.LimitLabel(label, float(rng.choice([0.0, 0.2, 0.4, 0.6]))),
+        lambda: c.Parity(pick(), float(rng.choice([0.0, 0.2, 0.5]))),
+    ]
+    if binary:
+        kinds.append(lambda: c.Monotone(pick(), bool(rng.integers(2))))
+    return kinds[rng.integers(len(kinds))]()
+
+
+def one_case(seed):
+    rng = np.random.default_rng(seed)
+    n, p, K = int(rng.integers(5, 9)), int(rng.integers(2, 4)), 2 if rng.random() < 0.8 else 3
+    X = rng.integers(0, 3, (n, p)).astype(float)
+    X[:2] = [[0.0] * p, [2.0] * p]
+    y = rng.integers(0, K, n)
+    y[:K] = np.arange(K)
+    weight = rng.integers(1, 4, n).astype(float) if rng.random() < 0.3 else np.ones(n)
+    alpha = float(rng.choice([0.0, 0.0, 0.03, 0.2]))
+    data = Dataset.from_arrays(X, y, features=[f"x{j}" for j in range(p)], weights=weight)
+    asked = [drawn_constraint(rng, p, K, n, K == 2) for _ in range(int(rng.integers(1, 4)))]
+    trees = EveryTree(X, y, weight, K, alpha)
+    holds = np.logical_and.reduce([trees.holds(one) for one in asked])
+    best = trees.value[holds].min(initial=np.inf)
+    problem = mipforest.get_formulation("oct")(alpha=alpha).build(data, 2)
+    problem.constrain(*asked)
+    return problem, asked, best
+
+
+def agree(seed):
+    problem, asked, best = one_case(seed)
+    search = get_search("exact-search")
+    assert not (why := search.objection(problem)), (seed, why)
+    result = problem.solve("exact-search", time_limit=60, gap=0.0)
+    said = (seed, [str(one) for one in asked], result.status, result.objective, result.bound, best)
+    if not np.isfinite(best):
+        assert result.solution.status is Status.INFEASIBLE, said
+        return
+    assert result.status == "optimal", said
+    assert result.verified, (said, result.failed_checks)
+    assert same(result.objective, best), said
+    assert at_most(result.bound, best), said
+    assert at_most(best, result.bound + LOWERED), said
+    for one in asked:
+        assert one.admits(result.tree, problem.data), (said, one)
+
+
+def test_trees_within_constraints_are_those_of_an_enumeration():
+    for seed in range(FEW):
+        agree(seed)
+
+
+@pytest.mark.slow
+def test_many_trees_within_constraints_are_those_of_an_enumeration():
+    for seed in range(FEW, MANY):
+        agree(seed)
