@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,8 +136,28 @@ class NoTreeFound(MipforestError, RuntimeError):
 # ---------------------------------------------------------------------- data, campaigns, tuning
 
 
+class Remedy(NamedTuple):
+    """Settings of a table, and their words on the command line."""
+
+    option: str
+    settings: Mapping[str, Any]
+
+
 class DataError(MipforestError, ValueError):
-    """Data that cannot be used as they are: the message says what is wrong, where, and what to do."""
+    """Data that cannot be used as they are: the message says what is wrong, where, and what to do.
+
+    Attributes
+    ----------
+    remedies
+        Settings of a table that do away with what stands in the way, each with its words on the command line.
+    """
+
+    remedies: tuple[Remedy, ...] = ()
+
+    def cured_by(self, remedy: Remedy | str, **settings: Any) -> Self:
+        """Return the error with settings of a table that do away with it."""
+        self.remedies = (*self.remedies, Remedy(remedy, settings) if isinstance(remedy, str) else remedy)
+        return self
 
 
 class ParameterError(MipforestError, ValueError):

@@ -340,4 +340,8 @@ def dates_refused(names: Sequence[str], features: Any) -> DataError:
         f"with drop=[{names[0]!r}]; keep=[{names[0]!r}] takes texts as levels",
         option=f"take them as numbers with --dates days or --dates parts ({parts}){told}, or leave them out "
         f"with --drop {shlex.quote(names[0])}; --keep takes texts as levels",
+    ).cured_by(
+        f"--dates days{' --date-order dmy' if unclear else ''}",
+        dates="days",
+        **({"date_order": "dmy"} if unclear else {}),
     )

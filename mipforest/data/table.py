@@ -36,7 +36,7 @@ from mipforest.data.convention import (
 )
 from mipforest.data.dates import dates_as_numbers, dates_refused, is_date, many_dates
 from mipforest.data.lines import missing_words, row_text, short_lines
-from mipforest.errors import DataError, did_you_mean, some_of
+from mipforest.errors import DataError, Remedy, did_you_mean, some_of
 
 #: A class label as the user wrote it.
 Label = str | int | float | bool
@@ -112,7 +112,7 @@ def refuse_missing(frame: Any) -> None:
             f"missing='branch'; estimators take missing='impute' and 'branch'{kept}",
             option=f"{ways} --drop COLUMN, --missing impute or --missing drop, or let splits decide where they go: "
             f"--missing branch{option}",
-        )
+        ).cured_by("--missing impute", missing="impute")
 
 
 def refuse_empty(frame: Any) -> None:
@@ -131,7 +131,7 @@ def refuse_empty(frame: Any) -> None:
             f"{have.format(some_of([repr(name) for name in empty]))} no value in any row: nothing can be learned there",
             hint=f"leave it out with drop={empty[:8]!r}",
             option=f"leave it out with {option}",
-        )
+        ).cured_by(" ".join(f"--drop {shlex.quote(name)}" for name in empty), drop=tuple(empty))
 
 
 def numbers(column: Any, base: int = 0) -> FloatArray:
@@ -497,6 +497,79 @@ def read_table(
         values are missing, a weight is negative, ``missing`` is unknown, or a column of text has more than
         :data:`MAX_LEVELS` levels, or :data:`MANY_NUMBERS` numbers among them.
     """
+
+    def read(missing: Missing, convention: Convention, drop: Collection[str]) -> Table:
+        return _read_table(
+            frame,
+            target,
+            missing,
+            weight,
+            treatment=treatment,
+            rewards=rewards,
+            drop=drop,
+            keep=keep,
+            convention=convention,
+            categorical=categorical,
+            task=task,
+        )
+
+    try:
+        return read(missing, convention, drop)
+    except DataError as error:
+        if len(error.remedies) > 1 and (
+            options := _all_together(read, error.remedies, missing, convention, drop)
+        ):
+            told = f"\n  all together: {options}"
+            raise DataError(error.message, hint=error.hint, option=error.option + told) from None
+        raise
+
+
+def _all_together(
+    read: Callable[[Missing, Convention, Collection[str]], Table],
+    remedies: Sequence[Remedy],
+    missing: Missing,
+    convention: Convention,
+    drop: Collection[str],
+) -> str:
+    """Return the options that do away with all that stands in the way, empty where the table is not read with them."""
+    for _ in range(MAX_ROUNDS):
+        changed = {
+            name: value for remedy in remedies for name, value in remedy.settings.items() if name != "drop"
+        }
+        out = [name for remedy in remedies for name in remedy.settings.get("drop", ())]
+        words = [word for remedy in remedies for word in remedy.settings.get("missing_values", ())]
+        if words:
+            changed["missing_values"] = (*convention.missing_values, *words)
+        try:
+            read(
+                changed.pop("missing", missing),
+                replace(convention, **changed),
+                [*drop, *out],
+            )
+        except DataError as further:
+            if not further.remedies:
+                return ""
+            remedies = [*remedies, *further.remedies]
+        else:
+            return " ".join(dict.fromkeys(remedy.option for remedy in remedies))
+    return ""
+
+
+def _read_table(
+    frame: Any,
+    target: str | None,
+    missing: Missing,
+    weight: str | None,
+    *,
+    treatment: str | None,
+    rewards: Sequence[str],
+    drop: Collection[str],
+    keep: Collection[str] | None,
+    convention: Convention,
+    categorical: str | Collection[str],
+    task: str | None,
+) -> Table:
+    """Read a table as :func:`read_table` does, without trying what would do away with obstacles."""
     if missing not in get_args(Missing):
         raise DataError(f"unknown treatment missing={missing!r}; it is 'error', 'drop', 'impute' or 'branch'")
     frame = with_text_names(
@@ -678,7 +751,7 @@ def doubtful_text(
             f"and at most {MAX_LEVELS} levels are taken",
             hint=f"leave it out with drop=[{many[0]!r}], or take it all the same with keep=[{many[0]!r}]",
             option=f"leave it out with --drop {shlex.quote(many[0])}, or take it all the same with --keep",
-        )
+        ).cured_by(" ".join(f"--drop {shlex.quote(name)}" for name in many), drop=tuple(many))
         found.append(refusal)
     return found
 
@@ -711,7 +784,7 @@ def _written_otherwise(
         + (f"; if they are decimal signs, with decimal={decimal.decimal!r}" if also else ""),
         option=f"{option} reads them as numbers (--keep COLUMN takes a column as text)"
         + (f"; if they are decimal signs, --decimal {decimal.decimal} does" if also else ""),
-    )
+    ).cured_by(option, decimal=other.decimal, thousands=other.thousands)
 
 
 def _not_read(column: Any, levels: Any, convention: Convention, features: Any) -> DataError | None:
@@ -738,7 +811,7 @@ def _not_read(column: Any, levels: Any, convention: Convention, features: Any) -
             f"drop=[{name!r}], or take it as text with keep=[{name!r}] or astype('category')",
             option=f"correct the value (with a decimal point, or empty for --missing){listed}, leave the column out "
             f"with --drop {named}, or take it as text with --keep {named}",
-        )
+        ).cured_by(_cure(slip.words, name))
     dates = int(is_date(levels).sum()) if _mostly(is_date(sample_of(levels))) else 0
     if MANY_NUMBERS <= dates < len(levels) and 2 * dates > len(levels):
         words = [level for level, dated in zip(levels, is_date(levels), strict=True) if not dated]
@@ -758,6 +831,13 @@ def _not_read(column: Any, levels: Any, convention: Convention, features: Any) -
     return None
 
 
+def _cure(words: Sequence[str], name: str) -> Remedy:
+    """Return what reads a column of numbers and a few words, or leaves it out."""
+    if 0 < len(words) <= _FEW_WORDS:
+        return Remedy(f"--missing-values {shlex.quote(','.join(words))}", {"missing_values": tuple(words)})
+    return Remedy(f"--drop {shlex.quote(name)}", {"drop": (name,)})
+
+
 def refuse_together(found: Sequence[DataError]) -> None:
     """Raise what was found wrong with a table as one error; nothing where nothing was.
 
@@ -771,15 +851,22 @@ def refuse_together(found: Sequence[DataError]) -> None:
     if found:
         listed = [f"\n  ({k}) {error}" for k, error in enumerate(found, 1)]
         options = [f"\n  ({k}) {error.on_command_line}" for k, error in enumerate(found, 1)]
-        raise DataError(
+        error = DataError(
             f"{len(found)} things stand in the way:", hint="".join(listed), option="".join(options)
         )
+        # What cannot be done away with by a setting has to be corrected first.
+        if all(one.remedies for one in found):
+            error.remedies = tuple(remedy for one in found for remedy in one.remedies)
+        raise error
 
 
 def is_plain_number(column: Any) -> bool:
     """Return whether a column has a type of numbers of its own, which no text can have."""
     return bool(column.dtype.kind in "biufc")
 
+
+#: Times that further obstacles are looked for behind those that are done away with.
+MAX_ROUNDS = 4
 
 #: Most words beside numbers that a message takes for missing values.
 _FEW_WORDS = 3

@@ -232,3 +232,37 @@ def test_a_source_keeps_its_dates(write, tmp_path):
 def test_rows_with_too_few_values_are_called_so(write, text, told):
     with pytest.raises(DataError, match=f"missing values in .*{told}"):
         load(write(text))
+
+
+def test_the_settings_that_do_away_with_all_obstacles_are_told_and_read_the_table(write):
+    lines = ["id;when;price;rate;group;y"]
+    for k in range(180):
+        group = "" if k == 5 else "ab"[k % 2]
+        rate = "n/e" if k == 7 else k % 60
+        lines.append(
+            f"P{k:03d};{k % 28 + 1:02d}.{k % 12 + 1:02d}.2019;{k},5;{rate};{group};{'xy'[k % 3 == 0]}"
+        )
+    path = write("\n".join(lines))
+    with pytest.raises(DataError) as refused:
+        load(path, target="y")
+    told = refused.value.on_command_line.splitlines()[-1]
+    assert told.startswith("  all together: ")
+    assert set(told.split()[2:]) == set(
+        [
+            "--missing",
+            "impute",
+            "--dates",
+            "days",
+            "--decimal",
+            ",",
+            "--drop",
+            "id",
+            "--missing-values",
+            "n/e",
+        ]
+    )
+    data = load(
+        path, target="y", missing="impute", dates="days", decimal=",", drop=["id"], missing_values=["n/e"]
+    )
+    assert data.n == 180
+    assert [column.name for column in data.encoding.columns] == ["when (days)", "price", "rate", "group"]
