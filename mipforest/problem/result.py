@@ -284,7 +284,8 @@ class Result:
         depth = self.problem.topology.depth
         if not self.tree.is_tree:
             depth = min(max(len(self.tree.features_used().per_node[0]), 1), 5)
-        return _for_json(worth_of(self.tree, depth, self.problem.data, test))  # type: ignore[no-any-return]
+        grow = not self.problem.budget.stopped  # who stopped it does not wait for more
+        return _for_json(worth_of(self.tree, depth, self.problem.data, test, grow=grow))  # type: ignore[no-any-return]
 
     def plot(self, *, max_terms: int = 3) -> Picture:
         """Draw the tree with its training samples at each node; see :func:`~mipforest.trees.plot_tree`.

@@ -32,7 +32,9 @@ MIND = "Mind"
 PARTS = (("train", "training"), ("test", "the test"))
 
 
-def worth_of(found: Predictor, depth: int, train: Dataset, test: Dataset | None = None) -> dict[str, Any]:
+def worth_of(
+    found: Predictor, depth: int, train: Dataset, test: Dataset | None = None, *, grow: bool = True
+) -> dict[str, Any]:
     """Compare predictions with those that need no search.
 
     Parameters
@@ -42,7 +44,10 @@ def worth_of(found: Predictor, depth: int, train: Dataset, test: Dataset | None 
     depth
         Levels of CART.
     train, test
-        Samples; the class of most weight, the mean and CART are those of the training samples.
+        Samples; the class of most weight, the mean, the best single decision and CART are those of the training
+        samples.
+    grow
+        Whether to grow CART, which takes a second of large data.
 
     Returns
     -------
@@ -54,22 +59,27 @@ def worth_of(found: Predictor, depth: int, train: Dataset, test: Dataset | None 
         shares by weight, or the errors, which decide what is better. ``leaves`` maps the leaves of one to four training
         samples to their numbers. ``remarks`` are sentences on what speaks against the prediction.
 
-        Decisions and treatments have ``leaves`` and ``remarks`` alone: they are compared by outcomes.
+        Decisions and treatments have ``leaves`` and ``remarks`` alone, decisions beside the best single one: the rest
+        is said by outcomes.
     """
     leaves = _small_leaves(found, train)
     result: dict[str, Any] = {"leaves": leaves}
     remarks = []
     if train.rewards is None and train.treatments is None:
-        result |= _compared(found, depth, train, test)
+        result |= _compared(found, depth, train, test, grow=grow)
         remarks = list(_no_better(result, found.noun))
+    elif train.rewards is not None:
+        remarks = list(_no_better_decisions(found, train, test))
     return result | {"remarks": remarks + _on_leaves(leaves)}
 
 
-def _compared(found: Predictor, depth: int, train: Dataset, test: Dataset | None) -> dict[str, Any]:
+def _compared(
+    found: Predictor, depth: int, train: Dataset, test: Dataset | None, *, grow: bool
+) -> dict[str, Any]:
     classes = train.task == "classification"
     constant = float(_most_frequent(train) if classes else np.average(train.y, weights=train.weights))
     grown = None
-    if train.n * train.p * depth <= MOST_ENTRIES:
+    if grow and train.n * train.p * depth <= MOST_ENTRIES:
         from mipforest.heuristics.cart import cart
 
         grown = cart(train, Topology(depth))
@@ -141,6 +151,23 @@ def _no_better(result: Mapping[str, Any], noun: str) -> Iterator[str]:
         what = " in errors" if result["measure"] == "wrong" else ""
         by_weight = " by weight" if "weighted" in result[part] else ""
         yield f"in {words} the {noun} is no better{what}{by_weight} than {', nor than '.join(beaten_by)}"
+
+
+def _no_better_decisions(found: Predictor, train: Dataset, test: Dataset | None) -> Iterator[str]:
+    """Say whether decisions earn no more than the single one that is best in training."""
+    data, words = (train, PARTS[0][1]) if test is None else (test, PARTS[1][1])
+    assert train.rewards is not None
+    single = int(np.average(train.rewards, axis=0, weights=train.weights).argmax())
+    if data.rewards is None or not data.n:
+        return
+    decided = np.asarray(found.predict(data.X_raw), dtype=np.int64)
+    earned = float(np.average(data.rewards[np.arange(data.n), decided], weights=data.weights))
+    always = float(np.average(data.rewards[:, single], weights=data.weights))
+    if earned <= always + SAME * abs(always):
+        yield (
+            f"in {words} the {found.noun} earns {number(earned)} for each sample, no more than {number(always)} of the "
+            f"best single decision, always {train.classes[single]}"
+        )
 
 
 def constant_in_words(worth: Mapping[str, Any]) -> str:

@@ -115,3 +115,22 @@ def test_who_searched_what_and_how_long():
     assert time_in_words(RESULT | {"phase_seconds": phases}) == (
         "7.5 s in all, 2.0 s in the search, 4.0 s in compiling"
     )
+
+
+def test_decisions_that_earn_no_more_than_the_best_single_one_are_called_so():
+    X = np.arange(8.0)[:, None]
+    rewards = np.column_stack([np.where(X[:, 0] < 4, 1.0, 0.0), np.where(X[:, 0] < 4, 0.0, 3.0)])
+    data = Dataset.from_arrays(X, rewards=rewards, classes=["wait", "act"], features=["age"])
+    good = tree_at(3.5, ("wait", "act"))
+    assert not [remark for remark in worth_of(good, 1, data)["remarks"] if "decision" in remark]
+    bad = worth_of(tree_at(3.5, ("wait", "act"), (1, 0)), 1, data)["remarks"]
+    assert bad[0] == (
+        "in training the tree earns 0 for each sample, no more than 1.5 of the best single decision, always act"
+    )
+    held_out = worth_of(good, 1, data, data.take(np.arange(4)))["remarks"]
+    assert not [remark for remark in held_out if "decision" in remark]
+
+
+def test_cart_is_not_grown_for_who_has_stopped_the_solve():
+    worth = worth_of(tree_at(3.5), 1, data_of(["ill"] * 4 + ["well"] * 16), grow=False)
+    assert worth["train"] == {"n": 20, "found": 0, "constant": 4, "cart": None}

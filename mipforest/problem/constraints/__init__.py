@@ -12,7 +12,15 @@ from mipforest.problem.constraints.features import (
     Require,
     Split,
 )
-from mipforest.problem.constraints.labels import F1, LimitLabel, MinLeaf, Parity, Precision, Recall
+from mipforest.problem.constraints.labels import (
+    F1,
+    LabelRows,
+    LimitLabel,
+    MinLeaf,
+    Parity,
+    Precision,
+    Recall,
+)
 from mipforest.problem.constraints.reading import (
     KINDS,
     as_options,
@@ -30,6 +38,7 @@ __all__ = [
     "FeatureBudget",
     "Forbid",
     "Holding",
+    "LabelRows",
     "LimitLabel",
     "MinLeaf",
     "Monotone",

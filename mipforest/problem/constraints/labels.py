@@ -93,6 +93,59 @@ class _OfLabels(Constraint):
         return own.limiting(recorder.sums())
 
 
+@dataclass(frozen=True, eq=False)
+class LabelRows(_OfLabels):
+    """Limits on the labels of the training samples, by a function that adds their rows.
+
+    Attributes
+    ----------
+    name
+        What they are called.
+    add
+        Adds the rows to what was built; it reads nothing but predictions.
+    built
+        What they were stated for.
+    """
+
+    name: str
+    add: Callable[[Built], None] = field(repr=False)
+    built: Built = field(repr=False)
+
+    kind: ClassVar[str] = "labels"
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Refuse: it has no words on the command line."""
+        raise DataError(f"{text!r}: limits on labels by a function are stated in Python")
+
+    @property
+    def words(self) -> str:
+        """The name."""
+        return self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def rows(self, problem: Built) -> None:
+        """Add the rows."""
+        self.add(problem)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Compare the sum that exceeds its limit most, or comes nearest to it."""
+        recorder = _Recorder(self.built)
+        self.add(recorder)
+        _, use, most = recorder.sums().from_above()
+        predicted = np.asarray(tree.predict(data.X_raw), dtype=np.int64)
+        sums = use[:, np.arange(data.n), predicted].sum(axis=1)
+        worst = int((sums - most).argmax())
+        value, limit = float(sums[worst]), float(most[worst])
+        return Holding(value, limit, value >= limit - ROUNDING, value <= limit + ROUNDING)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its name: it is stated in Python."""
+        return {"kind": self.kind, "name": self.name}
+
+
 @dataclass(frozen=True)
 class Parity(_OfLabels):
     """Shares of positive predictions of any two groups, by weight, within a tolerance of each other.

@@ -229,9 +229,7 @@ def once_per_path(problem: Built, features: str | Sequence[str] | None = None) -
     if features is None:
         groups = features_of_columns(problem.data)
     else:
-        groups = list(
-            _groups_counted(problem, [features] if isinstance(features, str) else features).values()
-        )
+        groups = list(groups_counted(problem, [features] if isinstance(features, str) else features).values())
     member = np.zeros((problem.data.p, len(groups)))
     for k, own in enumerate(groups):
         member[own, k] = 1.0
@@ -621,7 +619,7 @@ def _named(problem: Built, features: str | Sequence[str]) -> list[IntArray]:
     return [features_named(problem.data, name) for name in names]
 
 
-def _groups_counted(problem: Built, names: Sequence[str]) -> dict[str, IntArray]:
+def groups_counted(problem: Built, names: Sequence[str]) -> dict[str, IntArray]:
     """Return the features of names that are counted, by the first name of each that is not within another."""
     groups = dict[str, IntArray]()
     for name in names:
@@ -634,7 +632,7 @@ def _groups_counted(problem: Built, names: Sequence[str]) -> dict[str, IntArray]
 
 def _counted(problem: Built, name: str, names: Sequence[str]) -> VarArray:
     """Return the binaries that say of each name that is counted whether it is used."""
-    groups = list(_groups_counted(problem, names).values())
+    groups = list(groups_counted(problem, names).values())
     if all(len(own) == 1 for own in groups):
         return features_used(problem)[np.concatenate([np.zeros(0, np.int64), *groups])]
     of_columns = [own.tolist() for own in features_of_columns(problem.data)]
@@ -649,7 +647,7 @@ def _costs(
     """Return what is paid, and its costs."""
     if isinstance(cost, Mapping):
         names, costs = list(cost), np.array(list(cost.values()), dtype=np.float64)
-        paid = _groups_counted(problem, names)
+        paid = groups_counted(problem, names)
         if len(paid) < len(names):
             twice = next(name for name in names if name not in paid)
             raise DataError(
