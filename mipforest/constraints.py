@@ -24,6 +24,7 @@ import numpy as np
 
 from mipforest.errors import DataError
 from mipforest.problem.constraints import (
+    AtMostOf,
     Built,
     Constraint,
     FeatureBudget,
@@ -86,7 +87,20 @@ def _budget(problem: Built, budget: float, cost: Any = 1.0) -> Constraint | None
 def _at_most_of(problem: Built, features: Any, most: int) -> Constraint | None:
     names = [features] if isinstance(features, str) else list(dict.fromkeys(features))
     counted = rows.groups_counted(problem, names)
-    return FeatureBudget(most, dict.fromkeys(counted, 1.0))
+    return AtMostOf(most, dict.fromkeys(counted, 1.0))
+
+
+def _min_leaf(problem: Built, n_min: int) -> Constraint | None:
+    return (
+        MinLeaf(n_min) if n_min <= problem.data.n else None
+    )  # that no leaf holds as many is for the rows to tell
+
+
+def _split(problem: Built, feature: str, threshold: float, *, node: int = 0) -> Constraint | None:
+    features, at = rows.scaled_split(problem, feature, threshold)
+    x = problem.data.X[:, features]
+    parts = (x.min(axis=0) < at) & (at <= x.max(axis=0))
+    return Split(feature, threshold, node) if parts.any() else None
 
 
 forbid_features = _stated(rows.forbid_features, lambda _, features, *, nodes=None: Forbid(features, nodes))
@@ -94,8 +108,8 @@ require_features = _stated(rows.require_features, lambda _, features: Require(fe
 feature_budget = _stated(rows.feature_budget, _budget)
 at_most_of = _stated(rows.at_most_of, _at_most_of)
 monotone = _stated(rows.monotone, lambda _, feature, *, increasing=True: Monotone(feature, increasing))
-fix_split = _stated(rows.fix_split, lambda _, feature, threshold, *, node=0: Split(feature, threshold, node))
-min_samples_leaf = _stated(rows.min_samples_leaf, lambda _, n_min: MinLeaf(n_min))
+fix_split = _stated(rows.fix_split, _split)
+min_samples_leaf = _stated(rows.min_samples_leaf, _min_leaf)
 min_weight_fraction_leaf = _stated(
     rows.min_weight_fraction_leaf, lambda _, share: MinLeaf(f"{100 * share!r}%")
 )

@@ -103,10 +103,16 @@ class Job:
         progress.phase(f"building {self.formulation.name} for {data.n} samples")
         from mipforest.problem.tree_search import searching
 
-        # Constraints are rows, which a model without any does not have.
-        searches = None if self.constraints else searching(self.solver, self.settings)
+        searches = searching(self.solver, self.settings)
         problem = o.build(self.formulation, data, self.depth, budget, searches)
-        problem.constrain(*self.source.with_groups(self.constraints, data))
+        constraints = self.source.with_groups(self.constraints, data)
+        if constraints and searches is not None:
+            problem.constrain(*constraints)
+            if searches.takes(problem):
+                return problem
+            # No search keeps them: they are rows of the whole model.
+            problem = o.build(self.formulation, data, self.depth, budget, None)
+        problem.constrain(*constraints)
         return problem
 
     def solve(

@@ -6,6 +6,7 @@ Each adds its rows to a model, and has its definition on a tree: its value besid
 from mipforest.problem.constraints.constraint import Built, Constraint, Holding
 from mipforest.problem.constraints.features import (
     AtMostFeatures,
+    AtMostOf,
     FeatureBudget,
     Forbid,
     Monotone,
@@ -33,6 +34,7 @@ __all__ = [
     "F1",
     "KINDS",
     "AtMostFeatures",
+    "AtMostOf",
     "Built",
     "Constraint",
     "FeatureBudget",

@@ -261,6 +261,19 @@ class FeatureBudget(Constraint):
         return hash((self.budget, tuple((self.cost or {}).items())))
 
 
+@dataclass(frozen=True)
+class AtMostOf(FeatureBudget):
+    """A largest number of some columns or features that the tree uses: each costs 1."""
+
+    kind: ClassVar[str] = "at-most-of"
+
+    def rows(self, problem: Built) -> None:
+        """Add the row of :func:`mipforest.constraints.at_most_of`."""
+        helpers.at_most_of(problem, list(self.cost or ()), int(self.budget))
+
+    __hash__ = FeatureBudget.__hash__
+
+
 def _amount(given: Any, what: str) -> float:
     try:
         number = float(given)

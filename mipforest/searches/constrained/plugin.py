@@ -39,8 +39,8 @@ from mipforest.trees import Tree
 if TYPE_CHECKING:
     from mipforest.searches.lagrangian.search import LagrangianSearch
 
-#: Depth up to which limits on labels are proven, and trees are listed.
-MAX_LIMITED, MAX_LISTED = 2, 3
+#: Depth up to which trees are listed.
+MAX_LISTED = 3
 
 #: Searches of the whole box, in cost, that all largest sets of features may take together, and sets that are looked at.
 FEW_SETS, MAX_SETS = 6.0, 50_000
@@ -56,8 +56,6 @@ def refusal(restrictions: Restrictions, depth: int) -> str:
     """Say which restrictions are not kept; empty where all are."""
     if not restrictions.is_even:
         return "a constraint names nodes, a split, or features that have to be used, and the search keeps none of these"
-    if restrictions.sums is not None and depth > MAX_LIMITED:
-        return f"limits on labels are kept up to depth {MAX_LIMITED}, and depth is {depth}"
     if restrictions.asked and depth > MAX_LISTED:
         return (
             f"a constraint is asked of trees that are listed, up to depth {MAX_LISTED}, and depth is {depth}"
@@ -177,7 +175,7 @@ class Constrained:
                 continue
             found = self._solve(box)
             bound = max(box.bound, found.bound)
-            if not found.ended:
+            if not found.ended and self._over():
                 open_boxes.append(replace(box, bound=bound))
                 heapq.heapify(open_boxes)
                 break
@@ -190,7 +188,7 @@ class Constrained:
             self.bound = min([self._closed, *(other.bound for other in open_boxes)])
         left = min((box.bound for box in open_boxes), default=np.inf)
         self.bound = min(self._closed, left)
-        self.ended = not open_boxes or self._is_closed(left)
+        self.ended = self.bound == np.inf or self._is_closed(self.bound)
 
     def _solve_all(self, boxes: list[_Box]) -> None:
         """Search boxes whose sets of features are within all limits, those first that promise most."""
@@ -321,11 +319,13 @@ class Constrained:
         charged, numbers = self._charged(box)
         search = self._exact if self.restrictions.sums is None else self._limited
         found = search(charged, numbers)
-        if found.tree is None or self._broken(_used(found.tree)) is not None:
+        if found.tree is not None and self._broken(_used(found.tree)) is not None:
             return found
-        if np.isfinite(self.incumbent.offer(found.tree)) or not self.restrictions.asked:
+        if found.tree is not None and np.isfinite(self.incumbent.offer(found.tree)) and found.ended:
             return found
-        return self._listed(charged, numbers, found)
+        is_open = bool(self.restrictions.asked) and (found.tree is not None or not found.ended)
+        listable = self.problem.topology.depth <= MAX_LISTED and not self._over()
+        return self._listed(charged, numbers, found) if is_open and listable else found
 
     def _charged(self, box: _Box) -> tuple[UnivariateProblem, IntArray]:
         """Return what the trees of a box are charged, and (q,) what its thresholds are among all."""
@@ -372,7 +372,9 @@ class Constrained:
         """Search within limits on labels."""
         search, unit = self._limits(charged), charged.unit
         cutoff = self.incumbent.value * unit
-        found = search.run(prices=self._prices, cutoff=cutoff)
+        # Deeper, prices are guessed first, from trees that are found without a proof.
+        start = np.full(self.problem.topology.n_branches, -1) if self._prices is None else None
+        found = search.run(start, prices=self._prices, cutoff=cutoff)
         self._prices = found.prices if self._prices is None else self._prices
         self.nodes += found.evaluated
         if found.infeasible:
@@ -409,9 +411,8 @@ class Constrained:
 
         depth, problem = self.problem.topology.depth, self.problem
         compile_kernels(problem.budget, charged, depth)
-        assert found.tree is not None
         none = self._tree(np.full(problem.topology.n_branches, -1), numbers)
-        best, leaf = (problem.formulation.evaluate(tree, problem.instance) for tree in (found.tree, none))
+        best, leaf = found.bound, problem.formulation.evaluate(none, problem.instance)
         step = FIRST_STEP * max(leaf - best, SMALL * abs(best), SMALL)
         proven, seen = found.bound, -np.inf
         while not self._over():

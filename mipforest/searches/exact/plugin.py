@@ -174,7 +174,12 @@ class ExactSearch(TreeSearch):
         if settings.time_limit != 0:
             search.run()
         bound = min(search.bound, incumbent.value)
-        status = Status.INTERRUPTED if search.interrupted or budget.stopped else Status.TIME_LIMIT
+        over = monotonic() >= deadline()
+        status = (
+            Status.TIME_LIMIT if over else Status.LIMIT
+        )  # the relaxation of limits on labels may leave a gap
+        if search.interrupted or budget.stopped:
+            status = Status.INTERRUPTED
         if search.ended:
             status = Status.OPTIMAL if incumbent.tree is not None else Status.INFEASIBLE
         warnings = (ON_ONE_MACHINE_CONSTRAINED,) if settings.dask is not None else ()
