@@ -64,6 +64,7 @@ def _stated(
         else:
             problem.constrain(constraint)
 
+    add.__module__ = __name__  # where pickle finds it
     return add
 
 

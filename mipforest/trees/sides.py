@@ -176,7 +176,8 @@ def into_a_gap(scores: FloatArray, epsilon: float) -> float:
 
     if between(np.zeros(1))[0] == 0:
         return 0.0
-    shifts = np.concatenate([-scores + SIDE_TOLERANCE, -epsilon - scores - SIDE_TOLERANCE])
+    # In order, as many numbers are then found several times faster.
+    shifts = np.concatenate([SIDE_TOLERANCE - ordered, -epsilon - ordered - SIDE_TOLERANCE])
     free = shifts[between(shifts) <= 0]
     return float(free[np.argmin(np.abs(free))])
 
