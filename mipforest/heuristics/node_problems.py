@@ -450,7 +450,7 @@ def with_penalty(split: Split, budget: int, alpha: float | None) -> Split:
 #: With more, the loss is smoothed: the value is within 0.1% of the best, in 0.05 s for 10,000 samples.
 MAX_EXACT = 2000
 
-#: Most entries, samples times features, of one whose sides are free: a solver takes some 800 bytes for each.
+#: Most entries of such a problem, samples times features: model and solver take some 800 bytes for each.
 MAX_ENTRIES = 1_000_000
 
 #: Scales that are tried for the split of a node with more samples than that.
@@ -563,7 +563,7 @@ class NodeProblems:
         """Solve the convex problem of node t with these features."""
         bias, loss, norm = bias_if_empty(t), self.loss.convex, self.norm
         found = None
-        if self._solves_exactly(len(sign)) and (right is not None or X.size <= MAX_ENTRIES):
+        if self._solves_exactly(X):
             found = margin_split(
                 X,
                 sign,
@@ -594,9 +594,9 @@ class NodeProblems:
             )
         return found
 
-    def _solves_exactly(self, n: int) -> bool:
-        """Return whether the problem of so many samples is solved exactly."""
-        return n <= self.exact_up_to and not self.time.expired
+    def _solves_exactly(self, X: FloatArray) -> bool:
+        """Return whether the problem of (n_t, p) samples is solved exactly."""
+        return len(X) <= self.exact_up_to and X.size <= MAX_ENTRIES and not self.time.expired
 
     def _halted(self) -> bool:
         """Return whether the time is over."""
@@ -607,7 +607,7 @@ class NodeProblems:
         C, loss, norm = float(self.C[t]), self.loss.convex, self.norm
         if C == 0:
             return 0.0
-        if self._solves_exactly(len(sign)) and X.size <= MAX_ENTRIES:
+        if self._solves_exactly(X):
             found = margin_split(
                 X, sign, C, weight=weight, loss=loss, norm=norm, time_limit=self.time.at_most()
             )

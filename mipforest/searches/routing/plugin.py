@@ -40,6 +40,10 @@ MAX_GROUPS = 5000
 #: :meth:`Routing._search_many`.
 MAX_MANY = 50_000
 
+#: Entries, distinct samples times features, up to which it takes the l1 norm: with more, the simplex method of a single
+#: node, which does not look at the clock, may take minutes.
+MAX_ENTRIES = 1_000_000
+
 #: The local search improves the best tree once: with so many random starts and kicks, in at most a share of the time.
 LOCAL_SHARE = 0.1
 FEW = {"starts": 4, "kicks": 8}
@@ -104,6 +108,10 @@ class Routing(TreeSearch):
             most = MAX_MANY
         if groups > most:
             return f"the data have {groups} different samples, and it takes {most}"
+        p = problem.data.p
+        if nodes.norm is L1 and groups * p > MAX_ENTRIES:
+            told = f"the data have {groups} different samples of {p} features"
+            return f"{told}, and it takes {MAX_ENTRIES} entries with the l1 norm"
         return ""
 
     def search(
