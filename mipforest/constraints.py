@@ -32,11 +32,12 @@ from mipforest.problem.constraints import (
     LabelRows,
     MinLeaf,
     Monotone,
+    OncePerPath,
     Require,
     Split,
     rows,
 )
-from mipforest.problem.constraints.rows import columns_used, features_used, max_total, once_per_path
+from mipforest.problem.constraints.rows import columns_used, features_used, max_total
 
 P = ParamSpec("P")
 
@@ -108,6 +109,7 @@ forbid_features = _stated(rows.forbid_features, lambda _, features, *, nodes=Non
 require_features = _stated(rows.require_features, lambda _, features: Require(features))
 feature_budget = _stated(rows.feature_budget, _budget)
 at_most_of = _stated(rows.at_most_of, _at_most_of)
+once_per_path = _stated(rows.once_per_path, lambda _, features=None: OncePerPath(features))
 monotone = _stated(rows.monotone, lambda _, feature, *, increasing=True: Monotone(feature, increasing))
 fix_split = _stated(rows.fix_split, _split)
 min_samples_leaf = _stated(rows.min_samples_leaf, _min_leaf)

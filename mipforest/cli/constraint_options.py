@@ -47,6 +47,14 @@ class ConstraintOptions:
             "last.",
         ),
     ] = None
+    once_per_path: Annotated[
+        list[str] | None,
+        Option(
+            "--once-per-path",
+            metavar="COLUMN,...|all",
+            help="Columns that come at most once on the way from the root to a leaf.",
+        ),
+    ] = None
     split: Annotated[
         list[str] | None,
         Option(

@@ -66,6 +66,25 @@ class Thresholds:
         )
         return few, numbers
 
+    def with_copies(self, chosen: IntArray) -> Thresholds:
+        """Return these thresholds, and some of them once more, each as that of a further feature of two values."""
+        p, d = self.n_features, len(chosen)
+        goes_left = self.X[:, self.feature[chosen]] < self.value[chosen]
+        return Thresholds(
+            X=np.hstack([self.X, ~goes_left]),
+            group=self.group,
+            feature=np.concatenate([self.feature, np.arange(p, p + d)]),
+            value=np.concatenate([self.value, np.full(d, 0.5)]),
+            first=np.concatenate([self.first, len(self) + 1 + np.arange(d)]),
+            left=sparse.csr_array(sparse.hstack([self.left, sparse.csr_array(goes_left.astype(float))])),
+            names=self.names + tuple(self.names[j] for j in self.feature[chosen]),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return len(self.first) - 1
+
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """Names of the thresholds; to write a million of them takes a second."""

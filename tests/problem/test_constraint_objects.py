@@ -21,6 +21,7 @@ from mipforest.problem.constraints import (
     LimitLabel,
     MinLeaf,
     Monotone,
+    OncePerPath,
     Parity,
     Precision,
     Recall,
@@ -55,6 +56,11 @@ WORDS = {
     "at-most-features": ("1", AtMostFeatures(1), lambda p: helpers.feature_budget(p, 1)),
     "feature-budget": ("2", FeatureBudget(2), lambda p: helpers.feature_budget(p, 2)),
     "monotone": ("age-", Monotone("age", False), lambda p: helpers.monotone(p, "age", increasing=False)),
+    "once-per-path": (
+        "age,sex",
+        OncePerPath(("age", "sex")),
+        lambda p: helpers.once_per_path(p, ["age", "sex"]),
+    ),
     "split": ("1: age >= 2", Split("age", 2, 1), lambda p: helpers.fix_split(p, "age", 2, node=1)),
     "min-leaf": ("3", MinLeaf(3), lambda p: helpers.min_samples_leaf(p, 3)),
     "parity": (

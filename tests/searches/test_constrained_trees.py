@@ -23,6 +23,8 @@ LOWERED = 1e-5
 class EveryTree:
     """All trees of depth 2 over some samples: splits, labels, and what constraints read of them."""
 
+    depth = 2
+
     def __init__(self, X, y, weight, K, alpha):
         n, p = X.shape
         options = [(-1, 0.0)] + [(j, v) for j in range(p) for v in np.unique(X[:, j])[1:]]
@@ -65,6 +67,9 @@ class EveryTree:
                 at = [names.index(name) for name in features]
                 own = self.feature if nodes is None else self.feature[:, list(nodes)]
                 return ones & ~np.isin(own, at).any(axis=1)[:, None]
+            case c.OncePerPath(features):
+                some = range(len(names)) if features is None else [names.index(name) for name in features]
+                return ones & ~self._again(list(some))[:, None]
             case c.Require(features):
                 return ones & self.used()[:, [names.index(name) for name in features]].all(axis=1)[:, None]
             case c.AtMostFeatures(most):
@@ -77,8 +82,9 @@ class EveryTree:
             case c.Split(feature, threshold, node):
                 j = names.index(feature)
                 splits = self.feature[:, node] == j
-                goes = (self.leaf >= 2) if node == 0 else self.leaf % 2 == 1
-                here = np.ones_like(goes) if node == 0 else (self.leaf >= 2) == (node == 2)
+                half = 2 ** (self.depth - 1)
+                goes = (self.leaf >= half) if node == 0 else self.leaf // (half // 2) % 2 == 1
+                here = np.ones_like(goes) if node == 0 else (self.leaf >= half) == (node == 2)
                 return ones & (splits & ((goes == (self.X[:, j] >= threshold)) | ~here).all(axis=1))[:, None]
             case c.Monotone(feature, increasing):
                 return self._monotone(names.index(feature), increasing)
@@ -98,6 +104,16 @@ class EveryTree:
                 return np.max(shares, axis=0) - np.min(shares, axis=0) <= most + 1e-9
         raise AssertionError(constraint)
 
+    def _again(self, features):
+        again = np.zeros(len(self.splits), bool)
+        for t in range(1, self.feature.shape[1]):
+            above = t
+            while above:
+                above = (above - 1) // 2
+                for j in features:
+                    again |= (self.feature[:, t] == j) & (self.feature[:, above] == j)
+        return again
+
     def _monotone(self, j, increasing):
         good = np.ones((len(self.splits), len(self.labels)), bool)
         sign = 1 if increasing else -1
@@ -109,6 +125,45 @@ class EveryTree:
                 falls = sign * self.labels[:, a] > sign * self.labels[:, b]
                 good &= ~((on & held[:, a] & held[:, b])[:, None] & falls)
         return good
+
+
+class EverySplit(EveryTree):
+    """All trees of depth 3 with the best labels, for constraints on what is split on."""
+
+    depth = 3
+
+    def __init__(self, X, y, weight, K, alpha):
+        n, p = X.shape
+        options = [(-1, 0.0)] + [(j, v) for j in range(p) for v in np.unique(X[:, j])[1:]]
+        splits = np.array(list(product(range(len(options)), repeat=7)))
+        stops = splits == 0
+        self.splits = splits[~(stops[:, [0, 0, 1, 1, 2, 2]] & ~stops[:, 1:]).any(axis=1)]
+        self.feature = np.array([j for j, _ in options])[self.splits]
+        right = np.array([np.ones(n, bool) if j < 0 else X[:, j] >= v for j, v in options])
+        at = np.zeros((len(self.splits), n), np.int64)
+        for _ in range(3):
+            at = 2 * at + 1 + right[np.take_along_axis(self.splits, at, axis=1), np.arange(n)]
+        self.leaf, self.labels, lost = at - 7, np.zeros((1, 8), np.int64), 0.0
+        for leaf in range(8):
+            inside = (self.leaf == leaf) @ (weight[:, None] * np.eye(K)[y])
+            lost = lost + inside.sum(axis=1) - inside.max(axis=1)
+        base = min(weight[y != k].sum() for k in range(K))
+        self.value = (lost / base + alpha * (self.feature >= 0).sum(axis=1))[:, None]
+        self.predicted, self.X, self.y, self.weight = np.zeros((1, 1, n)), X, y, weight
+
+
+def drawn_of_nodes(rng, X):
+    """Draw a constraint that differs from node to node, or that some node has to satisfy."""
+    some = [f"x{j}" for j in range(X.shape[1])]
+    pick = lambda: str(rng.choice(some))  # noqa: E731
+    nodes = tuple(sorted({int(t) for t in rng.integers(0, 3, 2)}))
+    kinds = [
+        lambda: c.Forbid((pick(),), nodes),
+        lambda: c.OncePerPath(None if rng.integers(2) else (pick(),)),
+        lambda: c.Require((pick(),)),
+        lambda: c.Split(pick(), float(rng.choice([0.5, 1.5])), int(rng.integers(3))),
+    ]
+    return kinds[rng.integers(len(kinds))]()
 
 
 def drawn_constraint(rng, p, K, n, binary):
@@ -133,9 +188,10 @@ def drawn_constraint(rng, p, K, n, binary):
     return kinds[rng.integers(len(kinds))]()
 
 
-def one_case(seed):
+def one_case(seed, *, of_nodes=False, depth=2):
     rng = np.random.default_rng(seed)
     n, p, K = int(rng.integers(5, 9)), int(rng.integers(2, 4)), 2 if rng.random() < 0.8 else 3
+    p = p if depth == 2 else 2
     X = rng.integers(0, 3, (n, p)).astype(float)
     X[:2] = [[0.0] * p, [2.0] * p]
     y = rng.integers(0, K, n)
@@ -143,17 +199,25 @@ def one_case(seed):
     weight = rng.integers(1, 4, n).astype(float) if rng.random() < 0.3 else np.ones(n)
     alpha = float(rng.choice([0.0, 0.0, 0.03, 0.2]))
     data = Dataset.from_arrays(X, y, features=[f"x{j}" for j in range(p)], weights=weight)
-    asked = [drawn_constraint(rng, p, K, n, K == 2) for _ in range(int(rng.integers(1, 4)))]
-    trees = EveryTree(X, y, weight, K, alpha)
+    asked = [drawn_constraint(rng, p, K, n, K == 2) for _ in range(int(rng.integers(1, 4 - of_nodes)))]
+    if of_nodes:
+        drawn = [drawn_of_nodes(rng, X) for _ in range(int(rng.integers(1, 3)))]
+        asked += [
+            one for k, one in enumerate(drawn) if all(type(one) is not type(other) for other in drawn[:k])
+        ]
+    if depth == 3 or any(isinstance(one, c.Require | c.Split) for one in asked):  # limits on features alone
+        alone = c.Forbid, c.AtMostFeatures, c.FeatureBudget, c.OncePerPath, c.Require, c.Split
+        asked = [one for one in asked if isinstance(one, alone)]
+    trees = (EveryTree if depth == 2 else EverySplit)(X, y, weight, K, alpha)
     holds = np.logical_and.reduce([trees.holds(one) for one in asked])
     best = trees.value[holds].min(initial=np.inf)
-    problem = mipforest.get_formulation("oct")(alpha=alpha).build(data, 2)
+    problem = mipforest.get_formulation("oct")(alpha=alpha).build(data, depth)
     problem.constrain(*asked)
     return problem, asked, best
 
 
-def agree(seed):
-    problem, asked, best = one_case(seed)
+def agree(seed, *, of_nodes=False, depth=2):
+    problem, asked, best = one_case(seed, of_nodes=of_nodes, depth=depth)
     search = get_search("exact-search")
     assert not (why := search.objection(problem)), (seed, why)
     result = problem.solve("exact-search", time_limit=60, gap=0.0)
@@ -175,7 +239,17 @@ def test_trees_within_constraints_are_those_of_an_enumeration():
         agree(seed)
 
 
+def test_trees_whose_nodes_are_told_what_to_split_on_are_those_of_an_enumeration():
+    for seed in range(FEW):
+        agree(seed, of_nodes=True)
+
+
+def test_deeper_trees_whose_nodes_are_told_what_to_split_on_are_those_of_an_enumeration():
+    for seed in range(FEW // 4):
+        agree(seed, of_nodes=True, depth=3)
+
+
 @pytest.mark.slow
 def test_many_trees_within_constraints_are_those_of_an_enumeration():
     for seed in range(FEW, MANY):
-        agree(seed)
+        agree(seed, of_nodes=bool(seed % 2), depth=2 if seed % 5 else 3)

@@ -10,6 +10,7 @@ from mipforest.problem.constraints.features import (
     FeatureBudget,
     Forbid,
     Monotone,
+    OncePerPath,
     Require,
     Split,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "LimitLabel",
     "MinLeaf",
     "Monotone",
+    "OncePerPath",
     "Parity",
     "Precision",
     "Recall",

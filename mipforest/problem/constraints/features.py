@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.columns import (
     column_of_features,
@@ -38,6 +38,9 @@ from mipforest.problem.constraints.constraint import (
 from mipforest.problem.restrictions import FixedSplit, Restrictions, UsedRow
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.trees import Predictor, Topology, Tree
+
+#: Of a path: every column.
+EVERY = "all"
 
 
 @dataclass(frozen=True)
@@ -259,6 +262,73 @@ class FeatureBudget(Constraint):
 
     def __hash__(self) -> int:
         return hash((self.budget, tuple((self.cost or {}).items())))
+
+
+@dataclass(frozen=True)
+class OncePerPath(Constraint):
+    """Columns or features that come at most once on the way from the root to any leaf.
+
+    Attributes
+    ----------
+    features
+        Their names; every column when left out.
+    """
+
+    features: tuple[str, ...] | None = None
+
+    kind: ClassVar[str] = "once-per-path"
+
+    def __post_init__(self) -> None:
+        if self.features is not None:
+            object.__setattr__(self, "features", names(self.kind, self.features))
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Read ``NAME,NAME``, or ``all``."""
+        return [cls(None if text.strip() == EVERY else tuple(listed(text)))]
+
+    @property
+    def words(self) -> str:
+        """The names."""
+        return EVERY if self.features is None else joined(self.features)
+
+    def rows(self, problem: Built) -> None:
+        """Add the rows of :func:`mipforest.constraints.once_per_path`."""
+        helpers.once_per_path(problem, self.features)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Count the nodes that use a group which a node above them uses."""
+        per_node = tree.features_used().per_node
+        again = 0
+        for group in self._groups(data):
+            uses = [bool(np.isin(list(own), group).any()) for own in per_node]
+            for t, here in enumerate(uses):
+                above = t
+                while here and above > 0:
+                    above = (above - 1) // 2
+                    if uses[above]:
+                        again += 1
+                        break
+        return Holding(float(again), 0.0, None, again == 0)
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:
+        """Give each group a number; one within another has the number of that."""
+        once = np.full(problem.data.p, -1) if own.once is None else own.once.copy()
+        for group in self._groups(problem.data):
+            for number in np.unique(once[group][once[group] >= 0]).tolist():
+                members = np.flatnonzero(once == number)
+                if np.isin(group, members).all():
+                    break
+                if not np.isin(members, group).all():  # both have features of their own: it is asked of trees
+                    return super().restrict(own, problem, thresholds)
+            else:
+                once[group] = once.max(initial=-1) + 1
+        return replace(own, once=once)
+
+    def _groups(self, data: Dataset) -> list[IntArray]:
+        if self.features is None:
+            return features_of_columns(data)
+        return list(helpers.groups_of(data, self.features).values())
 
 
 @dataclass(frozen=True)

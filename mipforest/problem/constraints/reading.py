@@ -14,6 +14,7 @@ from mipforest.problem.constraints.features import (
     FeatureBudget,
     Forbid,
     Monotone,
+    OncePerPath,
     Require,
     Split,
     read_toml,
@@ -29,6 +30,7 @@ KINDS: dict[str, type[Constraint]] = {
         AtMostFeatures,
         FeatureBudget,
         Monotone,
+        OncePerPath,
         Split,
         MinLeaf,
         Parity,
@@ -73,7 +75,7 @@ def constraints_of(content: Mapping[str, Any]) -> list[Constraint]:
     found: list[Constraint] = []
     for key, value in content.items():
         cls = _kind(key.replace("_", "-"))
-        if issubclass(cls, Forbid | Require) and isinstance(value, list):
+        if issubclass(cls, Forbid | Require | OncePerPath) and isinstance(value, list):
             found.append(cls.from_dict({"features": [_text(cls, name) for name in value]}))
             continue
         for part in value if isinstance(value, list) else [value]:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.data import Dataset
 from mipforest.data.columns import counted_as_one, directions, features_named, features_of_columns
 from mipforest.errors import DataError, did_you_mean
 from mipforest.model import LinearExpr, Model, VarArray
@@ -621,9 +622,14 @@ def _named(problem: Built, features: str | Sequence[str]) -> list[IntArray]:
 
 def groups_counted(problem: Built, names: Sequence[str]) -> dict[str, IntArray]:
     """Return the features of names that are counted, by the first name of each that is not within another."""
+    return groups_of(problem.data, names)
+
+
+def groups_of(data: Dataset, names: Sequence[str]) -> dict[str, IntArray]:
+    """Return the same of a data set."""
     groups = dict[str, IntArray]()
     for name in names:
-        own = counted_as_one(problem.data, name)
+        own = counted_as_one(data, name)
         if not any(np.isin(own, other).all() for other in groups.values()):
             groups = {key: other for key, other in groups.items() if not np.isin(other, own).all()}
             groups[name] = own

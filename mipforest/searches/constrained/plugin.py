@@ -1,14 +1,17 @@
 r"""The best univariate tree that satisfies constraints: branch and bound over sets of features.
 
 **Boxes.** All bounds of the exact search hold for any set of trees that is chosen without looking at the samples, such
-as that of the trees that use some features alone (a *box*). The exact search finds the best tree of a box, and
-:mod:`mipforest.searches.lagrangian` that within limits on sums over labels.
+as that of the trees whose nodes split on some features alone (a *box*). The exact search finds the best tree of a box,
+also of one that differs from node to node (:mod:`mipforest.searches.exact.boxes`), and
+:mod:`mipforest.searches.lagrangian` that within limits on sums over labels. A split that is given is a feature of two
+values, which its node has to split on and no other node may.
 
 **Limits on what is used.** A row :math:`\sum_g c_g [\text{some feature of } g \text{ is used}] \le h` is branched on:
 where the best tree of a box breaks it, one of its groups is forbidden in one part of the box and *paid* in the other.
 Every tree of the box is in one of them; groups that are paid leave less for others, so each part has fewer groups that
 may be used or that are not paid, and the branching ends. Where the largest sets of features within the limits are few,
-each is a box.
+each is a box. Where a tree does not use what is required, the box falls into those whose node :math:`t` has to use it
+and whose earlier nodes may not.
 
 **Anything else** that a constraint asks of a tree: the trees of a box are listed by rising objective, until the first
 that satisfies it (:mod:`mipforest.searches.exact.nearly_optimal`). Splits between two leaves of one label are not
@@ -18,7 +21,7 @@ listed: where a tree with such a split satisfies what is asked of trees, the tre
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -39,7 +42,7 @@ from mipforest.trees import Tree
 if TYPE_CHECKING:
     from mipforest.searches.lagrangian.search import LagrangianSearch
 
-#: Depth up to which trees are listed.
+#: Depth up to which trees are listed, and up to which boxes differ from node to node.
 MAX_LISTED = 3
 
 #: Searches of the whole box, in cost, that all largest sets of features may take together, and sets that are looked at.
@@ -54,13 +57,22 @@ SMALL = 1e-6
 
 def refusal(restrictions: Restrictions, depth: int) -> str:
     """Say which restrictions are not kept; empty where all are."""
-    if not restrictions.is_even:
-        return "a constraint names nodes, a split, or features that have to be used, and the search keeps none of these"
-    if restrictions.asked and depth > MAX_LISTED:
+    if restrictions.is_even and not restrictions.asked:
+        return ""
+    if depth > MAX_LISTED:
+        what = "is asked of trees that are listed" if restrictions.asked else "differs from node to node"
+        return f"a constraint {what}, which the search keeps up to depth {MAX_LISTED}, and depth is {depth}"
+    if (restrictions.required or restrictions.fixed) and not _alone(restrictions):
         return (
-            f"a constraint is asked of trees that are listed, up to depth {MAX_LISTED}, and depth is {depth}"
+            "a constraint gives a split or requires features, and the search keeps that beside limits on features "
+            "alone, not on leaf sizes, labels or directions"
         )
     return ""
+
+
+def _alone(restrictions: Restrictions) -> bool:
+    """Return whether features alone are restricted."""
+    return restrictions.sums is None and not restrictions.asked and restrictions.N_min == 1
 
 
 @dataclass(order=True)
@@ -74,7 +86,9 @@ class _Box:
     number
         Of its making: the last key of the order.
     allowed
-        (p,) its features.
+        (|B|, p) features that each node may split on.
+    must
+        (|B|,) whether each node has to split.
     paid
         (b, g) groups of each limit that count as used.
     """
@@ -82,6 +96,7 @@ class _Box:
     bound: float
     number: int
     allowed: BoolArray = field(compare=False)
+    must: BoolArray = field(compare=False)
     paid: tuple[BoolArray, ...] = field(compare=False)
 
 
@@ -102,11 +117,6 @@ class Solved:
     bound: float
     tree: Tree | None
     ended: bool
-
-
-def _used(tree: Tree) -> BoolArray:
-    """Return (p,) whether the splits of a tree use each feature."""
-    return np.asarray(tree.w.any(axis=0))
 
 
 class Constrained:
@@ -147,7 +157,24 @@ class Constrained:
         assert isinstance(charged, UnivariateProblem)
         self.problem, self.settings, self.incumbent, self.events = problem, settings, incumbent, events
         self.deadline, self.restrictions = deadline, problem.restrictions
-        self.charged = replace(charged, N_min=self.restrictions.N_min)
+        own = self.restrictions
+        #: Given splits among the thresholds of the problem; each is a feature of its own behind the others.
+        thresholds, self._given = charged.thresholds, np.zeros(0, dtype=np.int64)
+        if own.fixed:
+            self._given = np.unique(np.concatenate([split.thresholds for split in own.fixed]))
+            thresholds = thresholds.with_copies(self._given)
+        self.charged = replace(charged, N_min=own.N_min, thresholds=thresholds)
+        #: (p,) the feature of the problem that each feature stands for.
+        self._origin = np.concatenate(
+            [np.arange(charged.thresholds.n_features), charged.thresholds.feature[self._given]]
+        )
+        self._budgets = tuple(
+            replace(row, groups=tuple(map(self._copies, row.groups))) for row in own.budgets
+        )
+        self._required = tuple(map(self._copies, own.required))
+        self._once = np.full(len(self._origin), -1) if own.once is None else own.once[self._origin]
+        #: Whether trees are listed until one satisfies everything: where a box may not differ from node to node.
+        self._lists = bool(own.asked) or not (own.is_even or _alone(own))
         self.bound, self.nodes, self.ended, self.interrupted = -np.inf, 0, False, False
         self._closed, self._number = np.inf, 0
         #: Prices of limits on labels, from the first box that was searched.
@@ -157,10 +184,7 @@ class Constrained:
 
     def run(self) -> None:
         """Search until nothing is left, or time is over."""
-        rows = self.restrictions.budgets
-        first = self._settled(
-            _Box(-np.inf, 0, self.restrictions.allowed[0], tuple(self._nothing(r) for r in rows))
-        )
+        first = self._settled(self._everything())
         open_boxes = [] if first is None else [first]
         while open_boxes and not self._over():
             box = heapq.heappop(open_boxes)
@@ -179,16 +203,43 @@ class Constrained:
                 open_boxes.append(replace(box, bound=bound))
                 heapq.heapify(open_boxes)
                 break
-            broken = None if found.tree is None else self._broken(used := _used(found.tree))
-            if broken is None:
+            parts = None if found.tree is None else self._parts(box, self._used(found.tree))
+            if parts is None:
                 self._closed = min(self._closed, bound)
                 continue
-            for part in self._parts(box, broken, used, bound):
-                heapq.heappush(open_boxes, part)
+            for part in parts:
+                if (settled := self._settled(part)) is not None:
+                    self._number += 1
+                    heapq.heappush(open_boxes, replace(settled, bound=bound, number=self._number))
             self.bound = min([self._closed, *(other.bound for other in open_boxes)])
         left = min((box.bound for box in open_boxes), default=np.inf)
         self.bound = min(self._closed, left)
         self.ended = self.bound == np.inf or self._is_closed(self.bound)
+
+    def _everything(self) -> _Box:
+        """Return the box of all trees within what is said of nodes."""
+        own = self.restrictions
+        B, copies = len(own.allowed), len(self._given)
+        allowed = np.hstack([own.allowed, np.zeros((B, copies), dtype=bool)])
+        must = np.zeros(B, dtype=bool)
+        if self._lists:
+            allowed[:] = allowed.any(axis=0)
+        for split in own.fixed:
+            here: BoolArray = np.isin(self._given, split.thresholds) & own.allowed[split.node][self._origin[-copies:]]
+            if must[split.node]:
+                here &= allowed[split.node, -copies:]
+            allowed[split.node], must[split.node] = False, True
+            allowed[split.node, -copies:] = here
+        return _Box(-np.inf, 0, allowed, must, tuple(self._nothing(row) for row in self._budgets))
+
+    def _copies(self, features: IntArray) -> IntArray:
+        """Return some features of the problem with those that stand for one of them."""
+        return np.flatnonzero(np.isin(self._origin, features))
+
+    def _used(self, tree: Tree) -> BoolArray:
+        """Return (p,) whether the splits of a tree use what each feature stands for."""
+        used: BoolArray = np.isin(self._origin, np.flatnonzero(tree.w.any(axis=0)))
+        return used
 
     def _solve_all(self, boxes: list[_Box]) -> None:
         """Search boxes whose sets of features are within all limits, those first that promise most."""
@@ -227,25 +278,28 @@ class Constrained:
     def _settled(self, box: _Box) -> _Box | None:
         """Take out the groups that limits have no room for; ``None`` where what is paid exceeds one."""
         allowed = box.allowed.copy()
-        for row, paid in zip(self.restrictions.budgets, box.paid, strict=True):
+        for row, paid in zip(self._budgets, box.paid, strict=True):
             room = row.limit - float(row.cost @ paid)
             if room < 0.0:
                 return None
             for group, cost, is_paid in zip(row.groups, row.cost, paid, strict=True):
                 if not is_paid and cost > room:
-                    allowed[group] = False
+                    allowed[:, group] = False
         return replace(box, allowed=allowed)
 
-    def _broken(self, used: BoolArray) -> int | None:
-        """Return the number of a limit that used features (p,) break."""
-        for k, row in enumerate(self.restrictions.budgets):
+    def _parts(self, box: _Box, used: BoolArray) -> list[_Box] | None:
+        """Divide a box whose best tree uses some features (p,); ``None`` where it may use them."""
+        for k, row in enumerate(self._budgets):
             if row.paid(used) > row.limit:
-                return k
+                return self._parts_by_cost(box, k, used)
+        for group in self._required:
+            if not used[group].any():
+                return self._parts_by_node(box, group)
         return None
 
-    def _parts(self, box: _Box, broken: int, used: BoolArray, bound: float) -> Iterator[_Box]:
-        """Yield the box without the dearest group that its tree uses and that is not paid, and with it paid."""
-        row, paid = self.restrictions.budgets[broken], box.paid[broken]
+    def _parts_by_cost(self, box: _Box, broken: int, used: BoolArray) -> list[_Box]:
+        """Return the box without the dearest group that its tree uses and that is not paid, and with it paid."""
+        row, paid = self._budgets[broken], box.paid[broken]
         open_groups = [
             k for k, group in enumerate(row.groups) if used[group].any() and not paid[k] and row.cost[k] > 0.0
         ]
@@ -253,24 +307,32 @@ class Constrained:
             open_groups, key=lambda k: row.cost[k]
         )  # there is one: what is paid is within the limit
         without, more = box.allowed.copy(), paid.copy()
-        without[row.groups[dearest]] = False
+        without[:, row.groups[dearest]] = False
         more[dearest] = True
         everything = tuple(more if k == broken else own for k, own in enumerate(box.paid))
-        for part in (replace(box, allowed=without), replace(box, paid=everything)):
-            if (settled := self._settled(part)) is not None:
-                self._number += 1
-                yield replace(settled, bound=bound, number=self._number)
+        return [replace(box, allowed=without), replace(box, paid=everything)]
+
+    def _parts_by_node(self, box: _Box, group: IntArray) -> list[_Box]:
+        """Return the parts of a box in which each node is the first one that splits on a feature of a group."""
+        parts, others = [], np.setdiff1d(np.arange(box.allowed.shape[1]), group)
+        for t in range(len(box.must)):
+            allowed, must = box.allowed.copy(), box.must.copy()
+            allowed[:t, group] = False
+            allowed[t, others] = False
+            must[t] = True
+            if allowed[t].any():
+                parts.append(replace(box, allowed=allowed, must=must))
+        return parts
 
     def _largest_sets(self, box: _Box) -> list[BoolArray] | None:
         """Return the largest sets of features that limits allow, where their searches cost less than branching.
 
         A search costs about the square of its number of features. ``None`` where all features fit, or sets are many.
         """
-        rows = self.restrictions.budgets
-        here = np.flatnonzero(box.allowed & (np.diff(self.charged.thresholds.first) > 0))
-        everything = np.zeros_like(box.allowed)
-        everything[here] = True
-        if self._number or len(here) < 3 or all(row.paid(everything) <= row.limit for row in rows):
+        rows, here = self._budgets, self._features(box)
+        everything = np.isin(np.arange(len(self._origin)), here)
+        few_features = self._number or len(here) < 3 or all(row.paid(everything) <= row.limit for row in rows)
+        if few_features or self._required or not self._is_even(box, here):
             return None
         member = [np.array([np.isin(here, group) for group in row.groups]).T for row in rows]
         # Features that are in the same groups of all limits are one: they are paid together.
@@ -296,7 +358,7 @@ class Constrained:
             if k == number:
                 if not (fits(slice(None), paid) & ~chosen).any():  # it is a largest set
                     features = here[chosen[kind_of.ravel()]]
-                    found.append(np.isin(np.arange(len(box.allowed)), features))
+                    found.append(np.tile(np.isin(np.arange(len(self._origin)), features), (len(box.must), 1)))
                     work += (len(features) / len(here)) ** 2
                 return work <= FEW_SETS
             if not fits(k, paid):
@@ -317,31 +379,76 @@ class Constrained:
     def _solve(self, box: _Box) -> Solved:
         """Search a box; a tree that satisfies all constraints becomes the incumbent if it is the best one."""
         charged, numbers = self._charged(box)
-        search = self._exact if self.restrictions.sums is None else self._limited
-        found = search(charged, numbers)
-        if found.tree is not None and self._broken(_used(found.tree)) is not None:
+        if not self._is_even(box, self._features(box)):
+            found = self._in_box(box, charged, numbers)
+        else:
+            search = self._exact if self.restrictions.sums is None else self._limited
+            found = search(charged, numbers)
+        if found.tree is not None and self._parts(box, self._used(found.tree)) is not None:
             return found
         if found.tree is not None and np.isfinite(self.incumbent.offer(found.tree)) and found.ended:
             return found
-        is_open = bool(self.restrictions.asked) and (found.tree is not None or not found.ended)
+        is_open = self._lists and (found.tree is not None or not found.ended)
         listable = self.problem.topology.depth <= MAX_LISTED and not self._over()
         return self._listed(charged, numbers, found) if is_open and listable else found
 
     def _charged(self, box: _Box) -> tuple[UnivariateProblem, IntArray]:
         """Return what the trees of a box are charged, and (q,) what its thresholds are among all."""
-        features = np.flatnonzero(box.allowed & (np.diff(self.charged.thresholds.first) > 0))
-        some, numbers = self.charged.thresholds.among(features)
+        some, numbers = self.charged.thresholds.among(self._features(box))
         return replace(self.charged, thresholds=some), numbers
 
-    def _tree(self, chosen: IntArray, numbers: IntArray, labels: IntArray | None = None) -> Tree:
-        """Return the tree of thresholds of a box, with its best leaves, or with labels."""
+    def _features(self, box: _Box) -> IntArray:
+        """Return the features that some node of a box may split on."""
+        return np.flatnonzero(box.allowed.any(axis=0) & (np.diff(self.charged.thresholds.first) > 0))
+
+    def _is_even(self, box: _Box, features: IntArray) -> bool:
+        """Return whether all nodes of a box may split on the same features, any number of times, and none has to."""
+        allowed = box.allowed[:, features]
+        once = self._once[features].max(initial=-1) >= 0 and not self._lists
+        return not once and not box.must.any() and bool((allowed == allowed[0]).all())
+
+    def _tree(
+        self, chosen: IntArray, numbers: IntArray, labels: IntArray | None = None, *, as_it_is: bool = False
+    ) -> Tree:
+        """Return the tree of thresholds of a box, with its best leaves, or with labels; as it is, it is not pruned."""
         every = np.where(chosen >= 0, numbers[chosen] if len(numbers) else -1, -1)
-        problem = self.problem
-        splits = tree_of_thresholds(problem.data, problem.topology, self.charged.thresholds, every)
+        problem, charged = self.problem, self.problem.structure
+        assert isinstance(charged, UnivariateProblem)
+        is_copy, n = every >= len(charged.thresholds), len(charged.thresholds)
+        every[is_copy] = self._given[every[is_copy] - n]
+        splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, every)
         if labels is not None:
             return replace(splits, leaf_value=labels)
-        tree: Tree = problem.formulation.polish(splits, problem.instance)
+        finish = problem.formulation.relabel if as_it_is else problem.formulation.polish
+        tree: Tree = finish(splits, problem.instance)
         return tree
+
+    def _in_box(self, box: _Box, charged: UnivariateProblem, numbers: IntArray) -> Solved:
+        """Search a box that differs from node to node."""
+        from mipforest.searches.exact.boxes import Box, search_in_box
+        from mipforest.searches.exact.search import compile_kernels
+
+        depth, features = self.problem.topology.depth, self._features(box)
+        own = Box(box.allowed[:, features], box.must, self._once[features]).settled()
+        if own is None:
+            return Solved(np.inf, None, ended=True)
+        if not len(numbers):
+            return self._exact(charged, numbers)
+        if not self.nodes:
+            compile_kernels(self.problem.budget, charged, depth)
+        outcome = search_in_box(
+            charged,
+            depth,
+            own,
+            best=self.incumbent.value,
+            deadline=self.deadline(),
+            on_progress=self._tell,
+            threads=self.settings.threads,
+        )
+        self.nodes += outcome.nodes
+        self.interrupted = self.interrupted or outcome.interrupted
+        tree = None if outcome.chosen is None else self._tree(outcome.chosen, numbers, as_it_is=True)
+        return Solved(outcome.bound, tree, outcome.ended)
 
     def _exact(self, charged: UnivariateProblem, numbers: IntArray, cutoff: float | None = None) -> Solved:
         """Search with constraints on features alone, for a tree below a cutoff, the incumbent's value unless given."""
@@ -435,7 +542,8 @@ class Constrained:
                 labels = trees.label[k] if charged.loss == "classes" else None
                 tree = self._tree(trees.chosen[k], numbers, labels)
                 self.nodes += 1
-                if self._broken(_used(tree)) is None and np.isfinite(self.incumbent.offer(tree)):
+                is_within = all(row.paid(self._used(tree)) <= row.limit for row in self._budgets)
+                if is_within and np.isfinite(self.incumbent.offer(tree)):
                     return Solved(max(proven, float(trees.value[k])), None, ended=True)
             if not (trees.ended and trees.whole):
                 return Solved(proven, None, ended=False)

@@ -57,6 +57,7 @@ from mipforest.searches.exact.covers import (
     pair,
     restrict,
 )
+from mipforest.searches.exact.domains import OUT
 from mipforest.searches.exact.search import TOLERANCE, are_walked
 from mipforest.searches.exact.tables import (
     MAX_BYTES,
@@ -411,7 +412,7 @@ class PlainPart(Part):
         self.whole = WholeRows(order, np.array([m]))
         self.cost = float(losses.split_cost)
         self.totals = np.zeros((4, losses.table.shape[1]), np.int64)
-        self.out = np.zeros(4, np.int64)
+        self.out = np.zeros(OUT, np.int64)
 
     def leaf(self, rows: BoolArray) -> float:
         """As :meth:`Part.leaf`."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import implement, kernel, operation
 from mipforest.searches.exact.covers import choose_slots
+from mipforest.searches.exact.domains import has_to_split, usable
 from mipforest.searches.exact.walks import (
     CLASSES_AT_A_TIME,
     sums_of_both,
@@ -43,6 +44,9 @@ class TwoClasses(NamedTuple):
     penalty: NDArray[Any]
     below: NDArray[Any]
     weight_below: NDArray[Any]
+    use: NDArray[np.uint8]
+    group: IntArray
+    must: NDArray[np.uint8]
 
 
 class ManyClasses(NamedTuple):
@@ -59,6 +63,9 @@ class ManyClasses(NamedTuple):
     weight_below: NDArray[Any]
     rows: IntArray
     most: NDArray[Any]
+    use: NDArray[np.uint8]
+    group: IntArray
+    must: NDArray[np.uint8]
 
 
 #: Entries of :attr:`LabelPart.span`: first slot of the side, and how many it has; its feature, and its ranks; pairs to
@@ -208,7 +215,7 @@ def reach(tables: Any, excess: float) -> float:  # noqa: ARG001
 
 @kernel
 def value_of(
-    tables: Any, rows: NDArray[Any], f: int, t: int, cost: float, left: float, right: float  # noqa: ARG001
+    tables: Any, rows: NDArray[Any], f: int, t: int, cost: float, left: float, right: float, out: Any  # noqa: ARG001
 ) -> tuple[float, float]:  # fmt: skip
     """Return both numbers: leaves may have any size."""
     return left, right
@@ -249,13 +256,30 @@ def _pair_of_two(
     up_left, up_right = 0.5 * (out[1] + out[0]), 0.5 * (out[3] + out[2])
     down_left, down_right = out[1] - up_left, out[3] - up_right
     high_left, low_left, high_right, low_right = 0.0, 0.0, 0.0, 0.0
+    any_left, any_right = False, False
     for g in range(p):
+        on_left = usable(tables.use, tables.group, out, 0, g)
+        on_right = usable(tables.use, tables.group, out, 1, g)
+        if not (on_left or on_right):
+            continue
         walk_both(ranks[g], rows[g], tables.penalty[g], steps, below, first, out)
-        high_left, low_left = max(high_left, float(out[0])), min(low_left, float(out[1]))
-        high_right, low_right = max(high_right, float(out[2])), min(low_right, float(out[3]))
+        if on_left:
+            any_left = True
+            high_left, low_left = max(high_left, float(out[0])), min(low_left, float(out[1]))
+        if on_right:
+            any_right = True
+            high_right, low_right = max(high_right, float(out[2])), min(low_right, float(out[3]))
     left = max(0.0, min(up_left - high_left, down_left + low_left))
     right = max(0.0, min(up_right - high_right, down_right + low_right))
-    return min(up_left, down_left, cost + left), min(up_right, down_right, cost + right)
+    leaf_left, leaf_right = min(up_left, down_left), min(up_right, down_right)
+    if has_to_split(tables.use, out, 0):
+        leaf_left = np.inf if not any_left else leaf_left + cost
+    if has_to_split(tables.use, out, 1):
+        leaf_right = np.inf if not any_right else leaf_right + cost
+    return (
+        min(leaf_left, cost + left) if any_left else leaf_left,
+        min(leaf_right, cost + right) if any_right else leaf_right,
+    )
 
 
 @kernel
@@ -264,8 +288,8 @@ def _pair_of_many(
     totals: NDArray[Any], out: NDArray[Any],
 ) -> tuple[float, float]:  # fmt: skip
     weight, penalty, beyond, K = tables.weight, tables.penalty, tables.below.shape[1], tables.below.shape[2]
-    left = _one_of_many(ranks, rows, weight, penalty, 0, below, K, cost, totals, out)
-    return left, _one_of_many(ranks, rows, weight, penalty, first, beyond, K, cost, totals, out)
+    left = _one_of_many(tables, ranks, rows, weight, penalty, 0, below, K, cost, totals, out)
+    return left, _one_of_many(tables, ranks, rows, weight, penalty, first, beyond, K, cost, totals, out)
 
 
 @kernel
@@ -284,13 +308,14 @@ def _pair_of_labels(
     begin, end = span[BEGIN], span[BEGIN] + span[SLOTS]
     ranks, labels = rows.rank[f, :, begin:end], rows.walk[:, begin:end]
     weight, penalty = rows.weight[:, begin:end], rows.penalty[:, begin:end]
-    left = _one_of_many(ranks, labels, weight, penalty, 0, below, K, cost, totals, out)
-    return left, _one_of_many(ranks, labels, weight, penalty, first, beyond, K, cost, totals, out)
+    left = _one_of_many(tables, ranks, labels, weight, penalty, 0, below, K, cost, totals, out)
+    return left, _one_of_many(tables, ranks, labels, weight, penalty, first, beyond, K, cost, totals, out)
 
 
 @kernel
 def _one_of_many(
-    ranks: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any], penalty: NDArray[Any], first: int, beyond: int,
+    tables: ManyClasses, ranks: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any], penalty: NDArray[Any],
+    first: int, beyond: int,
     K: int, cost: float, totals: NDArray[Any], out: NDArray[Any],
 ) -> float:  # fmt: skip
     """Return the least loss of at most one split for the rows of a side with ranks in an interval.
@@ -306,6 +331,13 @@ def _one_of_many(
         total += float(totals[k])
         best = max(best, float(totals[k]))
     leaf, hint = total - best, 4 if first == 0 else 5
+    child, is_usable = (0 if first == 0 else 1), False
+    for g in range(p):
+        is_usable |= usable(tables.use, tables.group, out, child, g)
+    if has_to_split(tables.use, out, child):
+        leaf = leaf + cost if is_usable else np.inf
+    if not is_usable:
+        return leaf
     before, last_weight, last_number = int(out[hint]), np.inf, -1
     winner, is_first = before, True
     while True:
@@ -330,6 +362,8 @@ def _one_of_many(
                 continue
         up, down = pair // K, pair % K
         for g in range(p):
+            if not usable(tables.use, tables.group, out, child, g):
+                continue
             walk_classes(
                 ranks[g],
                 labels[g],

@@ -243,12 +243,16 @@ class CoverSearch:
             least = min(least, float(self.state.value[EVALUATED]))
         return max(0.0, min(self._leaf, self._cutoff, least + self.cost))
 
+    def _first_cover(self, node: int, root: int = -1) -> Cover:  # noqa: ARG002
+        """Return the cover of the thresholds that a node of the upper levels may have, below a feature of the root."""
+        return first_cover(self.rows)
+
     # ------------------------------------------------------------------ two levels
 
     def _two(self) -> int:
         """Search all trees of two levels; return how it ended."""
         self._taken = -np.inf
-        cover = first_cover(self.rows)
+        cover = self._first_cover(0)
         work = workspace(self.tables, (all_rows(self.tables),) * 2, 1000 + len(cover.at))
         work.left.at[: len(cover.at)], work.size[0] = cover.at, len(cover.at)
         work.found[BEST] = self._known
@@ -328,20 +332,29 @@ class CoverSearch:
 
     def _begin_three(self) -> None:
         """Open all thresholds of the root that leaves allow."""
-        cover, allowed = first_cover(self.rows), self.rows.allowed()
-        n = len(cover.at)
-        state = intervals_for(n, n)
-        state.pool.at[:n] = cover.at
-        for f in cover.at[:, 0].tolist():
+        allowed, features = self.rows.allowed(), self._first_cover(0).at[:, 0].tolist()
+        covers = self._covers_of_sides(features)
+        starts = np.cumsum([0, *(len(cover.at) for cover, _ in covers)])
+        n = int(starts[-1])
+        state = intervals_for(len(features), n)
+        where: dict[tuple[int, int], tuple[int, int]] = {}
+        for (cover, sides), start in zip(covers, starts.tolist(), strict=False):
+            state.pool.at[start : start + len(cover.at)] = cover.at
+            where |= dict.fromkeys(sides, (start, len(cover.at)))
+        for f in features:
             low, high = allowed[f].tolist()
             if low <= high:
                 i = state.counts[OPEN]
                 state.key[i, WIDTH] = self.tables.weight_below[f, -1]
-                state.at[i] = f, low, high, i, 0, n, 0, n
+                state.at[i] = f, low, high, i, *where[0, f], *where[1, f]
                 state.counts[OPEN] += 1
-        state.counts[USED], state.counts[NEXT] = n, n + 1
+        state.counts[USED], state.counts[NEXT] = n, len(features) + 1
         state.value[OWN_KNOWN] = self._known - self.cost
         self.state = state
+
+    def _covers_of_sides(self, features: list[int]) -> list[tuple[Cover, list[tuple[int, int]]]]:
+        """Return covers that say nothing, each with the sides of root features that it is for."""
+        return [(first_cover(self.rows), [(side, f) for side in range(2) for f in features])]
 
     def _grow_state(self, n_tasks: int) -> None:
         """Give open intervals more memory, without what is no longer used of the pool."""

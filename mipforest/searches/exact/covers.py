@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import entry, kernel, operation
+from mipforest.searches.exact.domains import ROOT, SIDE, UPPER
 
 #: Columns of :attr:`Cover.at`: feature, first and last threshold, and the evaluation of which its numbers are: that
 #: number where the interval is one threshold that was evaluated, else the number below 0.
@@ -137,7 +138,7 @@ def pair(
 
 @operation
 def value_of(
-    tables: Any, rows: Any, f: int, t: int, cost: float, left: float, right: float
+    tables: Any, rows: Any, f: int, t: int, cost: float, left: float, right: float, out: Any
 ) -> tuple[float, float]:
     """Return what both numbers of :func:`pair` at a threshold are for leaves of at least ``N_min`` samples."""
     raise NotImplementedError
@@ -319,6 +320,7 @@ def refine(
         :data:`DONE`, :data:`FULL` or :data:`STOPPED`; the number of intervals; and the least bound for these rows, at
         most ``keep``.
     """
+    work.out[SIDE] = side
     while True:
         i, bound = _least(tables, rows, cover, size, stamp)
         if i < 0 or bound >= target or bound >= keep:
@@ -343,6 +345,7 @@ def refine(
             put_interval(cover, i, f, max(low, first), min(high, last), 0, left, right, 0.0)
             continue
         work.counts[0] += 1
+        work.out[UPPER] = f
         weight_below = tables.weight_below[f]
         if low == high or abs(seen) != stamp:
             x, y = pair(tables, rows, f, low, high, cost, work.totals, work.out)
@@ -383,7 +386,7 @@ def _value(
     """Return the value of a threshold, its bound where that is no better than what is known; note a better tree."""
     value = x + y
     if value + cost < work.found[BEST + side]:
-        x, y = value_of(tables, rows, f, t, cost, x, y)
+        x, y = value_of(tables, rows, f, t, cost, x, y, work.out)
         value = x + y
         if value + cost < work.found[BEST + side]:
             work.found[BEST + side], work.split[side, 0], work.split[side, 1] = value + cost, f, t
@@ -416,6 +419,7 @@ def evaluate_all(tables: Any, work: Workspace, cost: float, keep: float, stop: I
         least loss.
     """
     target = min(keep, work.found[BEST]) - cost
+    work.out[ROOT] = -1
     end, work.size[0], bound = refine(
         tables, work.side[0], work.left, work.size[0], keep - cost, target, 1, cost, work, 0, stop
     )
@@ -445,8 +449,9 @@ def evaluate_each(
                 if stop[FLAG] != 0 or work.counts[0] >= stop[MAX_PAIRS]:
                     return STOPPED
                 work.counts[0] += 1
+                work.out[SIDE], work.out[ROOT], work.out[UPPER] = 0, -1, f
                 x, y = pair(tables, work.side[0], f, t, t, cost, work.totals, work.out)
-                x, y = value_of(tables, work.side[0], f, t, cost, x, y)
+                x, y = value_of(tables, work.side[0], f, t, cost, x, y, work.out)
                 value[number] = cost + x + y
                 if value[number] < work.found[BEST]:
                     work.found[BEST], work.split[0, 0], work.split[0, 1] = value[number], f, t
@@ -494,10 +499,13 @@ def evaluate(
         :data:`DONE`, :data:`FULL` or :data:`STOPPED`.
     """
     found = work.found
+    work.out[ROOT] = f
     if not again:
         restrict(tables, work.side, f, t)
         for side in range(2):
             found[LEAF + side], found[BEST + side] = leaf_below(tables, f, t, side == 1)
+            if tables.must[side] != 0:
+                found[LEAF + side], found[BEST + side] = np.inf, np.inf
             work.split[side, 0] = -1
             cover, other, own = (work.left, right, left) if side == 0 else (work.right, left, right)
             work.size[side], key = thin(cover, work.size[side], found[KNOWN] - tolerance - other - cost)

@@ -37,6 +37,7 @@ class GatheredTables(NamedTuple):
     rank: NDArray[Any]
     below: NDArray[Any]
     weight_below: NDArray[Any]
+    must: NDArray[Any]
 
 
 class GatheredSide(NamedTuple):
@@ -108,7 +109,7 @@ def reach(tables: GatheredTables, excess: float) -> float:  # noqa: ARG001
 
 @kernel
 def value_of(
-    tables: GatheredTables, rows: GatheredSide, f: int, t: int, cost: float, left: float, right: float  # noqa: ARG001
+    tables: GatheredTables, rows: GatheredSide, f: int, t: int, cost: float, left: float, right: float, out: Any  # noqa: ARG001
 ) -> tuple[float, float]:  # fmt: skip
     """Return both numbers: leaves may have any size."""
     return left, right

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import entry, kernel
 from mipforest.searches.exact.covers import (
@@ -224,6 +226,8 @@ def _open(
                 used += 1
         s.at[i, LENGTH + 2 * side] = used - s.at[i, BEGIN + 2 * side]
         leaf, _ = leaf_below(tables, f, low if side == 0 else high, side == 1)
+        if tables.must[side] != 0:
+            leaf = np.inf
         if side == 0:
             left = max(left, min(leaf, cost + least))
         else:

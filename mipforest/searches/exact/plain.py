@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import entry, implement, kernel
 from mipforest.searches.exact import covers
+from mipforest.searches.exact.domains import has_to_split, usable
 from mipforest.searches.medians import settle, take_out
 
 #: Kinds of losses: the least sum of costs over classes; squared; absolute.
@@ -59,6 +60,9 @@ class PlainTables(NamedTuple):
     below: FloatArray
     weight_below: FloatArray
     size_below: IntArray
+    use: NDArray[np.uint8]
+    group: IntArray
+    must: NDArray[np.uint8]
 
 
 class PlainSide(NamedTuple):
@@ -204,17 +208,17 @@ def pair(
 ) -> tuple[float, float]:  # fmt: skip
     """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
     # Without rows nothing is lost: bounds are for leaves of any size, 0 included.
-    return _scan(tables, rows, f, below, first, cost, 0)
+    return _scan(tables, rows, f, below, first, cost, 0, out)
 
 
 @kernel
 def value_of(
-    tables: PlainTables, rows: PlainSide, f: int, t: int, cost: float, left: float, right: float
+    tables: PlainTables, rows: PlainSide, f: int, t: int, cost: float, left: float, right: float, out: Any
 ) -> tuple[float, float]:
     """Return what both numbers of a pair at a threshold are for leaves of at least ``N_min`` samples."""
     if tables.N_min == 1:
         return left, right
-    return _scan(tables, rows, f, t, t, cost, tables.N_min)
+    return _scan(tables, rows, f, t, t, cost, tables.N_min, out)
 
 
 @kernel
@@ -225,7 +229,7 @@ def allowed(tables: PlainTables, rows: PlainSide, f: int) -> tuple[int, int]:  #
 
 @kernel
 def _scan(
-    tables: PlainTables, rows: PlainSide, f: int, below: int, first: int, cost: float, N_min: int
+    tables: PlainTables, rows: PlainSide, f: int, below: int, first: int, cost: float, N_min: int, out: Any
 ) -> tuple[float, float]:
     """Scan every feature for the best split of the rows below a rank, and of those from a rank on."""
     V, begin, m = tables.value.shape[1], rows.span[0], rows.span[1]
@@ -252,7 +256,19 @@ def _scan(
         best_right = _loss_of_rest(tables.kind, total[1], total[1], True)
     best_left = best_left if n_left >= N_min else np.inf
     best_right = best_right if n_right >= N_min else np.inf
+    any_left, any_right = False, False
     for g in range(tables.rank.shape[0]):
+        any_left |= usable(tables.use, tables.group, out, 0, g)
+        any_right |= usable(tables.use, tables.group, out, 1, g)
+    if has_to_split(tables.use, out, 0):
+        best_left = best_left + cost if any_left else np.inf
+    if has_to_split(tables.use, out, 1):
+        best_right = best_right + cost if any_right else np.inf
+    for g in range(tables.rank.shape[0]):
+        on_left = usable(tables.use, tables.group, out, 0, g)
+        on_right = usable(tables.use, tables.group, out, 1, g)
+        if not (on_left or on_right):
+            continue
         order, rank, left, right, moved_left, moved_right = rows.order[g], tables.rank[g], 0, 0, False, False
         if tables.kind == ABSOLUTE:
             _note_losses(tables, rows, g, by, below, first)
@@ -273,10 +289,10 @@ def _scan(
                     sums[1, v] += tables.value[row, v]
             if i + 1 < begin + m and rank[order[i + 1]] == rank[row]:
                 continue
-            if moved_left and left >= N_min and n_left - left >= N_min:
+            if on_left and moved_left and left >= N_min and n_left - left >= N_min:
                 loss = _loss_of_split(tables.kind, rows, 0, i)
                 best_left = min(best_left, cost + loss)
-            if moved_right and right >= N_min and n_right - right >= N_min:
+            if on_right and moved_right and right >= N_min and n_right - right >= N_min:
                 loss = _loss_of_split(tables.kind, rows, 1, i)
                 best_right = min(best_right, cost + loss)
             moved_left = moved_right = False
@@ -413,6 +429,7 @@ class SizedTables(NamedTuple):
     values: PlainTables
     below: NDArray[Any]
     weight_below: NDArray[Any]
+    must: NDArray[Any]
 
 
 class SizedSide(NamedTuple):
@@ -455,10 +472,10 @@ def pair_sized(
 
 @kernel
 def value_of_sized(
-    tables: SizedTables, rows: SizedSide, f: int, t: int, cost: float, left: float, right: float
+    tables: SizedTables, rows: SizedSide, f: int, t: int, cost: float, left: float, right: float, out: Any
 ) -> tuple[float, float]:
     """Return what both numbers of a pair at a threshold are for leaves of at least ``N_min`` samples."""
-    return covers.value_of(tables.values, rows.values, f, t, cost, left, right)
+    return covers.value_of(tables.values, rows.values, f, t, cost, left, right, out)
 
 
 @kernel

@@ -88,8 +88,8 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
 
     def run() -> None:
         for loss in ("classes", "squared") if problem is None else (problem.loss,):
-            is_long = problem is not None and _rows(problem)[0].rank.size >= LONG
-            rows = tiny_rows(loss, None if problem is None else _rows(problem)[0])
+            is_long = problem is not None and rows_of(problem)[0].rank.size >= LONG
+            rows = tiny_rows(loss, None if problem is None else rows_of(problem)[0])
             for levels in (2,) if depth == 2 else (3,) if depth > 2 else ():
                 search = CoverSearch(rows, levels, cost=0.0, tolerance=0.0, incumbent=np.inf)
                 search.compile(is_long=is_long, is_short=not is_long or depth > 3)
@@ -106,7 +106,7 @@ def tiny_rows(loss: str, real: Rows | None) -> Rows:
     tiny = Thresholds(
         X, np.arange(4), np.zeros(3, np.int64), np.array([0.5, 1.5, 2.5]), np.array([0, 3]), left, ("x",)
     )
-    rows, _ = _rows(UnivariateProblem(thresholds=tiny, y=y, loss=loss))
+    rows, _ = rows_of(UnivariateProblem(thresholds=tiny, y=y, loss=loss))
     if real is None:
         return rows
     if real.loss == "costs":
@@ -175,7 +175,7 @@ def exact_search(
     require_charges("exact-search", problem, problem.thresholds.X)
     require("exact-search", "thresholds", problem.thresholds.value, least=-ANY_SIZE, most=ANY_SIZE)
     require_limits("exact-search", best=best, gap=gap, deadline=deadline)
-    rows, base = _rows(problem)
+    rows, base = rows_of(problem)
     unit, thresholds = problem.unit, problem.thresholds
     # The loss of one leaf, which rounding errors are shares of, may be far from the unit.
     slack = max(1.0, float(rows.value[:, 2].sum()) / unit) if rows.loss == "squared" else 1.0
@@ -230,7 +230,7 @@ def exact_search(
     )
 
 
-def _rows(problem: UnivariateProblem) -> tuple[Rows, float]:
+def rows_of(problem: UnivariateProblem) -> tuple[Rows, float]:
     """Return the distinct rows of a problem, and what every tree loses beside them."""
     if problem not in _ROWS:
         _ROWS[problem] = distinct_rows(_capped(problem))

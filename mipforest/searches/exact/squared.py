@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import implement, kernel
 from mipforest.searches.exact.covers import choose_slots
+from mipforest.searches.exact.domains import has_to_split, usable
 from mipforest.searches.exact.walks import TWO_WIDE, WIDE_LANES, walk_squared
 
 
@@ -58,6 +59,9 @@ class SquaredTables(NamedTuple):
     below: FloatArray
     weight_below: IntArray
     least: FloatArray
+    use: NDArray[np.uint8]
+    group: IntArray
+    must: NDArray[np.uint8]
 
 
 @kernel
@@ -126,7 +130,7 @@ def reach(tables: SquaredTables, excess: float) -> float:  # noqa: ARG001
 
 @kernel
 def value_of(
-    tables: SquaredTables, rows: Part, f: int, t: int, cost: float, left: float, right: float  # noqa: ARG001
+    tables: SquaredTables, rows: Part, f: int, t: int, cost: float, left: float, right: float, out: Any  # noqa: ARG001
 ) -> tuple[float, float]:  # fmt: skip
     """Return both numbers: leaves may have any size."""
     return left, right
@@ -151,16 +155,32 @@ def pair(
     for i in range(N):
         left += squares[i] if ranks[i] < below else 0.0
         right += squares[i] if ranks[i] >= first else 0.0
+    any_left, any_right = False, False
     for g in range(p):
+        on_left = usable(tables.use, tables.group, out, 0, g)
+        on_right = usable(tables.use, tables.group, out, 1, g)
+        if not (on_left or on_right) and g > 0:
+            continue
         walk_squared(
             rows.rank[f, g, begin:end], rows.walk[g, begin:end], rows.walk[p + g, begin:end],
             rows.penalty[g, begin:end], N // TWO_WIDE, below, first, tables.least[0], out,
         )  # fmt: skip
-        gain_left, gain_right = max(gain_left, out[2]), max(gain_right, out[5])
+        if on_left:
+            any_left, gain_left = True, max(gain_left, out[2])
+        if on_right:
+            any_right, gain_right = True, max(gain_right, out[5])
     # Without weight on a side nothing is lost there.
     left = max(0.0, left - out[1] * out[1] / out[0]) if out[0] > tables.least[0] else 0.0
     right = max(0.0, right - out[4] * out[4] / out[3]) if out[3] > tables.least[0] else 0.0
-    return min(left, cost + max(0.0, left - gain_left)), min(right, cost + max(0.0, right - gain_right))
+    leaf_left, leaf_right = left, right
+    if has_to_split(tables.use, out, 0):
+        leaf_left = np.inf if not any_left else leaf_left + cost
+    if has_to_split(tables.use, out, 1):
+        leaf_right = np.inf if not any_right else leaf_right + cost
+    return (
+        min(leaf_left, cost + max(0.0, left - gain_left)) if any_left else leaf_left,
+        min(leaf_right, cost + max(0.0, right - gain_right)) if any_right else leaf_right,
+    )
 
 
 implement(SquaredTables, put, restrict, leaf_below, reach, value_of, allowed, pair)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.searches.exact.classes import LabelPart, ManyClasses, TwoClasses
 from mipforest.searches.exact.covers import Cover, Workspace, fill
+from mipforest.searches.exact.domains import OUT, any_split
 from mipforest.searches.exact.gathered import GatheredSide, GatheredTables
 from mipforest.searches.exact.plain import (
     ABSOLUTE,
@@ -217,6 +218,7 @@ def tables_of(rows: Rows) -> Any:
             below=np.zeros((p, U + 1, 3)),
             weight_below=np.zeros((p, U + 1), np.int64),
             least=np.array([0.5 * float(rows.value[:, 0].min(initial=np.inf))]),
+            **any_split(p),
         )
     else:
         summed = np.float64 if rows.kind.kind == "f" else np.int32
@@ -224,7 +226,7 @@ def tables_of(rows: Rows) -> Any:
         sums = np.zeros((p, U + 1, rows.n_classes), summed), np.zeros((p, U + 1), summed)
         weight = np.zeros((p, N), rows.kind)
         if rows.n_classes == 2:
-            tables = TwoClasses(ranks, weight, penalty, *sums)
+            tables = TwoClasses(ranks, weight, penalty, *sums, **any_split(p))
         else:
             tables = ManyClasses(
                 ranks,
@@ -234,16 +236,19 @@ def tables_of(rows: Rows) -> Any:
                 *sums,
                 np.array([n]),
                 penalty[0, :1].copy(),
+                **any_split(p),
             )
     fill(rows.order, rows.rank, rows.value, lanes, tables)
     bounds: Any = tables
     if rows.is_gathered:
         row, i, steps = np.zeros((p, N), np.int32), np.arange(n), N // lanes
         row[:, i % steps * lanes + i // steps] = rows.order
-        bounds = GatheredTables(tables, row, rows.rank.astype(short), tables.below, tables.weight_below)
+        bounds = GatheredTables(
+            tables, row, rows.rank.astype(short), tables.below, tables.weight_below, tables.must
+        )
     if rows.N_min == 1:
         return bounds
-    return SizedTables(bounds, plain_tables(rows), tables.below, tables.weight_below)
+    return SizedTables(bounds, plain_tables(rows), tables.below, tables.weight_below, tables.must)
 
 
 def plain_tables(rows: Rows) -> PlainTables:
@@ -270,6 +275,7 @@ def plain_tables(rows: Rows) -> PlainTables:
         below=below.cumsum(axis=1),
         weight_below=weight_below.cumsum(axis=1),
         size_below=size_below.cumsum(axis=1),
+        **any_split(p),
     )
 
 
@@ -382,7 +388,7 @@ def workspace(tables: Any, sides: Any, room: int) -> Workspace:
         split=np.full((2, 2), -1, np.int64),
         best=np.full(6, -1, np.int64),
         totals=np.zeros(-(-tables.below.shape[2] // CLASSES_AT_A_TIME) * CLASSES_AT_A_TIME, kind),
-        out=np.zeros(8, kind),
+        out=np.zeros(OUT, kind),
         counts=np.zeros(2, np.int64),
     )
 
