@@ -17,10 +17,9 @@ from mipforest.model import LinearExpr, Model, VarArray
 from mipforest.model.blocks import ConstraintBlock
 from mipforest.problem.expressions import Expression, NotExpressed
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.model_changes import BuiltModel
+from mipforest.problem.model_changes import BuiltModel, free_name
 from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import CostMatrix, ParameterError, parameter
-from mipforest.problem.part import free_name
 from mipforest.problem.structure import LabelSums
 from mipforest.trees import Topology, Tree
 

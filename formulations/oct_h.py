@@ -36,8 +36,8 @@ from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import START_SHARE
+from mipforest.problem.model_changes import free_name
 from mipforest.problem.parameters import parameter
-from mipforest.problem.part import free_name
 from mipforest.problem.structure import HyperplaneCharges
 from mipforest.problem.tree_search import get_search
 from mipforest.time_budget import TimeBudget

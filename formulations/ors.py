@@ -60,10 +60,9 @@ from mipforest.model import Model, Values
 from mipforest.objectives.losses import LogisticLoss, tangent_points
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.model_changes import ModelChanges
+from mipforest.problem.model_changes import ModelChanges, free_name
 from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import ParameterError, parameter
-from mipforest.problem.part import free_name
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Predictor, Topology
 

@@ -38,6 +38,29 @@ settings.load_profile("repeatable")
 PAPERS_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
+#: Folders whose answers rest on how linear algebra rounds, which other processors do otherwise.
+ARITHMETIC = {
+    "bridges", "formulations", "heuristics", "objectives", "smooth", "solvers", "trees",
+    "searches/hyperplanes", "searches/oblique", "searches/prescription", "searches/routing",
+}  # fmt: skip
+
+#: Folders that rest on what other packages offer.
+INTERFACES = {
+    "campaigns", "cli", "data", "deployment", "ensembles", "estimators", "files", "heuristics", "instances", "model",
+    "report", "smooth", "solvers", "trees", "tuning",
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of folders that other machines run again."""
+    tests = Path(__file__).parent
+    for item in items:
+        folders = [parent.as_posix() for parent in item.path.relative_to(tests).parents]
+        for marker, marked in (("arithmetic", ARITHMETIC), ("interfaces", INTERFACES)):
+            if not marked.isdisjoint(folders):
+                item.add_marker(marker)
+
+
 #: Compile what many tests search by, in two processes that take about as long as each other.
 COMPILE_ROUTING = """
 from mipforest.searches.routing.convex_backend import ConvexBackend

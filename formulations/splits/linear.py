@@ -66,10 +66,9 @@ from mipforest.problem.expressions import (
     require_weight,
 )
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.model_changes import ModelChanges
+from mipforest.problem.model_changes import ModelChanges, free_name
 from mipforest.problem.operations import Instance
 from mipforest.problem.parameters import PerNode, RelativeNumber, is_relative, parameter
-from mipforest.problem.part import free_name
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import clear_residue, keep_sides, missed_gap

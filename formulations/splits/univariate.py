@@ -57,7 +57,7 @@ features; binaries per level are those of Günlük and others (Journal of Global
 categorical features.
 
 **The root.** Lower bounds on the objective by the root's threshold close the `tight` variants. An exact search
-(:class:`~mipforest.searches.exact.plugin.ExactSearch`) proves for every threshold c at the root a value
+(:class:`~mipforest.searches.univariate.plugin.ExactSearch`) proves for every threshold c at the root a value
 :math:`V_c` that no tree with this root is below. So the objective of the model, for binary variables of the root, is at
 least :math:`\sum_c V_c [\text{threshold } c] + V_0 [\text{no split}]`: :func:`root_bound`.
 

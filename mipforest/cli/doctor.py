@@ -18,6 +18,8 @@ from mipforest.cli.output import print_json, print_table, print_text
 from mipforest.cli.progress import Progress
 
 if TYPE_CHECKING:
+    from mipforest.data import Dataset
+    from mipforest.problem.formulation import Formulation
     from mipforest.problem.tree_search import TreeSearch
 
 #: Seconds that the self-test of one solver may take.
@@ -169,24 +171,10 @@ def _search_diagnosis(name: str, progress: Progress) -> Diagnosis:
 
 def _search_test(search: TreeSearch, model: str) -> tuple[str, float]:
     """Let a search find a small tree; return what is wrong with it, or nothing, and the seconds of compiling."""
-    from mipforest.data import DataError, Dataset, load
     from mipforest.problem.registry import get_formulation
 
     formulation = get_formulation(model)()
-    task, data = formulation.task, load("iris").binarise("virginica")
-    if task in ("regression", "prescription"):
-        data = load("diabetes" if task == "regression" else "synthetic:treatments,n=400")
-    few = data.take(range(0, data.n, data.n // (40 if task == "prescription" else 15))).with_scaling(
-        formulation.scaling
-    )
-    if task == "decision":
-        gains = few.X_raw[:, :2] - few.X_raw[:, :2].mean(axis=0)
-        few = Dataset.from_arrays(few.X_raw, rewards=gains, scaling=formulation.scaling)
-    try:
-        problem = formulation.build(few, 1)
-    except DataError:  # it takes features of 0 and 1
-        few = Dataset.from_arrays(few.X_raw > few.X_raw.mean(axis=0), few.y, scaling="none")
-        problem = formulation.build(few, 1)
+    problem = formulation.build(small_data(formulation), 1 if formulation.gives.is_tree else None)
     if not search.takes(problem):  # a part of the models of that name, other than the default one
         return "", 0.0
     result = problem.solve(search, time_limit=SEARCH_TEST_SECONDS)
@@ -196,6 +184,34 @@ def _search_test(search: TreeSearch, model: str) -> tuple[str, float]:
     if result.tree is None:
         wrong = f"the self-test ended with {result.status}: {result.solution.message}"
     return wrong, result.phase_seconds.get("compile", 0.0)
+
+
+def small_data(formulation: Formulation, classes: int = 2) -> Dataset:
+    """Return a few samples that a model takes.
+
+    Parameters
+    ----------
+    formulation
+        The model.
+    classes
+        2 or 3, of a model that predicts classes.
+    """
+    from mipforest.data import Dataset, load
+
+    task, data = formulation.task, load("iris")
+    if task in ("regression", "prescription"):
+        data = load("diabetes" if task == "regression" else "synthetic:treatments,n=400")
+    elif classes == 2:
+        data = data.binarise("virginica")
+    few = data.take(range(0, data.n, data.n // (40 if task == "prescription" else 15))).with_scaling(
+        formulation.scaling
+    )
+    if task == "decision":
+        gains = few.X_raw[:, :2] - few.X_raw[:, :2].mean(axis=0)
+        return Dataset.from_arrays(few.X_raw, rewards=gains, scaling=formulation.scaling)
+    if not formulation.gives.is_tree and formulation.scaling == "none":  # it takes features of 0 and 1
+        return Dataset.from_arrays(few.X_raw > few.X_raw.mean(axis=0), few.y, scaling="none")
+    return few
 
 
 def _self_test(name: str) -> str:

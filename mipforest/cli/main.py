@@ -34,6 +34,7 @@ COMMANDS = {
     "solvers": ("lists", "solvers", "What there is"),
     "data": ("lists", "data", "What there is"),
     "doctor": ("doctor", "doctor", "What there is"),
+    "compile": ("compile", "compile_searches", "What there is"),
     "import": ("exchange", "import_solution", "Instances"),
 }
 

@@ -305,3 +305,13 @@ def _quadratic_entries(form: MatrixForm) -> dict[tuple[int, int], float]:
         return {}
     Q = form.Q.tocoo()
     return dict(zip(zip(Q.row.tolist(), Q.col.tolist(), strict=True), Q.data.tolist(), strict=True))
+
+
+def free_name(model: Model, name: str) -> str:
+    """Return a name that no constraint or variable block of a model has yet: ``name``, ``name_2``, ..."""
+    taken = {*model.variables, *model.constraints}
+    number, free = 1, name
+    while any(other == free or other.startswith(f"{free}_") for other in taken):
+        number += 1
+        free = f"{name}_{number}"
+    return free

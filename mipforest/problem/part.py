@@ -11,7 +11,7 @@ from mipforest.errors import Unsupported
 from mipforest.model import LinearExpr, Model, QuadraticExpr, Values
 from mipforest.model.expressions import concatenate
 from mipforest.model.model import Scope
-from mipforest.problem.model_changes import BuiltModel
+from mipforest.problem.model_changes import BuiltModel, free_name
 from mipforest.problem.operations import Instance, Operations
 from mipforest.trees import Predictor, Topology
 
@@ -65,16 +65,6 @@ class Part:
         """Return the objective by the definition of the tree of values of the whole model."""
         tree = self.formulation.decode(self.model.values_of(values), self.instance)
         return float(self.formulation.evaluate(tree, self.instance))
-
-
-def free_name(model: Model, name: str) -> str:
-    """Return a name that no constraint or variable block of a model has yet: ``name``, ``name_2``, ..."""
-    taken = {*model.variables, *model.constraints}
-    number, free = 1, name
-    while any(other == free or other.startswith(f"{free}_") for other in taken):
-        number += 1
-        free = f"{name}_{number}"
-    return free
 
 
 def with_all_trees(formulation: Operations, instance: Instance) -> Instance:

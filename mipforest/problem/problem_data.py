@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,11 +17,10 @@ from mipforest.errors import MipforestError, NoTreeFound, Unsupported
 from mipforest.files import write_model
 from mipforest.model import Model
 from mipforest.model.matrix import MatrixForm, Values
-from mipforest.problem.constraints import Constraint
+from mipforest.problem.constraints import Condition, Constraint
 from mipforest.problem.constraints.rows import encode_switches
-from mipforest.problem.model_changes import BuiltModel, ModelChanges
+from mipforest.problem.model_changes import BuiltModel, ModelChanges, free_name
 from mipforest.problem.operations import Instance, Operations
-from mipforest.problem.part import free_name
 from mipforest.problem.restrictions import Restrictions
 from mipforest.problem.structure import Structure, UnivariateProblem
 from mipforest.settings import FEASIBILITY_TOLERANCE
@@ -311,6 +311,22 @@ class ProblemData:
         if stated:
             object.__setattr__(self, "stated", BuiltModel(self.model))
 
+    def require(self, function: Callable[[Any], bool], words: str) -> None:
+        """Add any condition on the tree, as a function of Python.
+
+        ``exact-search`` keeps it, by listing trees up to depth 3 in the order of their objectives; the objective of the
+        first one that satisfies it is the optimum. No matrix solver does.
+
+        Parameters
+        ----------
+        function
+            Takes the tree for samples in original units, and returns whether it will do; see
+            :class:`~mipforest.problem.constraints.Condition`.
+        words
+            What it says, for messages and reports.
+        """
+        self.constrain(Condition(words, function))
+
     def write(self, path: str | Path) -> None:
         """Write the model as ``.mps`` or ``.lp``, or either with ``.gz``; see :func:`mipforest.files.write_model`.
 
@@ -335,6 +351,12 @@ class ProblemData:
                 f"{self.formulation.name} is a smooth model without rows, and {what} has no other: leave the solver to "
                 "auto, or choose one of those that 'mipforest solvers' lists for it"
             )
+        for constraint in self.constraints:
+            if not constraint.has_rows:
+                raise Unsupported(
+                    f"{constraint} is a function of the tree, and {what} holds rows only: exact-search keeps it, for "
+                    "univariate trees up to depth 3"
+                )
 
     def start_without_search(
         self, start: str | Predictor | None = "default", *, seed: int = 0

@@ -90,9 +90,9 @@ def test_an_exported_instance_has_the_rows_and_imports_with_them(mipforest, tabl
 
 
 def test_the_announcement_says_that_rows_go_to_a_matrix_solver(mipforest, table):
-    done = mipforest("solve", *options(table, "--require", "dose", "--time-limit", 10))
+    done = mipforest("solve", *options(table, "--require", "dose", "--recall", "yes=50%", "--time-limit", 10))
     assert done.code == 0
-    assert "the constraints require are rows for it" in " ".join(done.err.split())
+    assert "the constraints require, recall are rows for it" in " ".join(done.err.split())
 
 
 def test_the_announcement_says_that_a_search_keeps_them(mipforest, table):

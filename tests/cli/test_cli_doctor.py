@@ -8,7 +8,7 @@ from mipforest.cli import doctor
 from mipforest.problem import tree_search
 from mipforest.problem.registry import models_of
 from mipforest.searches import kernel_cache
-from mipforest.searches.exact.plugin import ExactSearch
+from mipforest.searches.univariate.plugin import ExactSearch
 from mipforest.solvers import base
 from mipforest.solvers.highs import Highs
 from mipforest.solvers.solution import Solution, Status

@@ -9,6 +9,7 @@ from tolerance import at_most, same
 import mipforest
 import mipforest.problem.constraints as c
 from mipforest.data import Dataset
+from mipforest.errors import Unsupported
 from mipforest.problem.tree_search import get_search
 from mipforest.solvers.solution import Status
 
@@ -253,3 +254,21 @@ def test_deeper_trees_whose_nodes_are_told_what_to_split_on_are_those_of_an_enum
 def test_many_trees_within_constraints_are_those_of_an_enumeration():
     for seed in range(FEW, MANY):
         agree(seed, of_nodes=bool(seed % 2), depth=2 if seed % 5 else 3)
+
+
+def test_any_condition_is_kept_by_listing_and_refused_where_there_are_rows_alone():
+    rng = np.random.default_rng(4)
+    X = rng.integers(0, 3, (12, 3)).astype(float)
+    y = ((X[:, 0] > 0) ^ (X[:, 1] > 1)).astype(int)
+    trees = EveryTree(X, y, np.ones(12), 2, 0.0)
+    problem = mipforest.get_formulation("oct")(alpha=0.0).build(Dataset.from_arrays(X, y), 2)
+    problem.require(lambda tree: tree.features_used().overall != (0, 1), "not x0 and x1 alone")
+    good = ~((trees.used() == [True, True, False]).all(axis=1))
+    result = problem.solve(time_limit=60, gap=0.0)
+    assert result.status == "optimal"
+    assert same(result.objective, trees.value[good].min())
+    (held,) = result.constraints
+    assert str(held.constraint) == "condition not x0 and x1 alone"
+    assert held.value == 1.0
+    with pytest.raises(Unsupported, match="not x0 and x1 alone is a function of the tree"):
+        problem.solve("highs", time_limit=10)

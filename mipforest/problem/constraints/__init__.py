@@ -3,7 +3,7 @@
 Each adds its rows to a model, and has its definition on a tree: its value beside its limit.
 """
 
-from mipforest.problem.constraints.constraint import Built, Constraint, Holding
+from mipforest.problem.constraints.constraint import Built, Condition, Constraint, Holding
 from mipforest.problem.constraints.features import (
     AtMostFeatures,
     AtMostOf,
@@ -37,6 +37,7 @@ __all__ = [
     "AtMostFeatures",
     "AtMostOf",
     "Built",
+    "Condition",
     "Constraint",
     "FeatureBudget",
     "Forbid",

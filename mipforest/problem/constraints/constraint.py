@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from mipforest.data import Dataset
@@ -76,6 +76,8 @@ class Constraint(ABC):
     kind: ClassVar[str]
     #: Whether value and limit are shares, shown in percent.
     _shares: ClassVar[bool] = False
+    #: Whether rows of a model say it; without, only searches that list trees keep it.
+    has_rows: ClassVar[bool] = True
 
     @classmethod
     @abstractmethod
@@ -182,6 +184,48 @@ class Constraint(ABC):
     def at_least(self, value: float, limit: float, step: float) -> Holding:
         """Return a value that has to be at least a limit, and changes by at most a step."""
         return Holding(value, limit, value - step < limit - ROUNDING, value >= limit - ROUNDING)
+
+
+@dataclass(frozen=True)
+class Condition(Constraint):
+    """Any condition on the tree, as a function of Python: a search lists trees by objective until one satisfies it.
+
+    Attributes
+    ----------
+    text
+        What it says, for messages and reports.
+    function
+        Takes the tree for samples in original units, and returns whether it will do. Where it will do with a split
+        between two leaves of one label, it has to without that split.
+    """
+
+    text: str
+    function: Callable[[Any], bool] = field(metadata={"kept": False})
+
+    kind: ClassVar[str] = "condition"
+    has_rows: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise DataError(f"condition {self.text!r}: {self.function!r:.60} is no function of a tree")
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Refuse: a function has no words."""
+        raise DataError(f"condition {text!r}: a function of the tree is stated in Python, by problem.require")
+
+    @property
+    def words(self) -> str:
+        """What it says."""
+        return self.text
+
+    def rows(self, problem: Built) -> None:
+        """Add nothing."""
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:  # noqa: ARG002
+        """Return 1 where it holds, else 0."""
+        met = bool(self.function(tree))
+        return Holding(float(met), 1.0, None, met)
 
 
 def listed(text: str) -> list[str]:

@@ -29,8 +29,8 @@ from mipforest.problem.constraints.constraint import (
     percent,
     share,
 )
+from mipforest.problem.model_changes import free_name
 from mipforest.problem.operations import Instance
-from mipforest.problem.part import free_name
 from mipforest.problem.restrictions import Restrictions
 from mipforest.problem.structure import LabelSums
 from mipforest.trees import Predictor

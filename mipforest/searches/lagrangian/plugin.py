@@ -181,7 +181,7 @@ def limited_search(
     look
         Told what is known after every step; returning ``True`` ends the search.
     """
-    from mipforest.searches.exact.plugin import ExactSearch
+    from mipforest.searches.exact.search import compile_kernels, exact_search
     from mipforest.searches.lagrangian.limited import LimitedTrees
     from mipforest.searches.lagrangian.search import LagrangianSearch as Limits
 
@@ -191,10 +191,10 @@ def limited_search(
     X = charged.thresholds.X[charged.thresholds.group]
 
     def exact_tree(relaxed: UnivariateProblem, best: float, complete: bool) -> Outcome:
-        return ExactSearch().outcome(
+        compile_kernels(budget, relaxed, topology.depth)
+        return exact_search(
             relaxed,
             topology.depth,
-            budget,
             best=best,
             deadline=deadline(),
             on_progress=lambda *_: budget.stopped,

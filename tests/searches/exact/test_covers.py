@@ -170,7 +170,7 @@ def test_ranks_that_are_gathered_change_nothing(seed, depth, monkeypatch):
     monkeypatch.setattr(search_module, "MAX_BYTES", 0)
     monkeypatch.setattr(tables, "MAX_GATHERED", 0)  # two features at a time
     gathered = exact_search(replace(problem), depth)
-    assert search_module._rows(replace(problem))[0].is_gathered
+    assert search_module.rows_of(replace(problem))[0].is_gathered
     assert same(whole.value, gathered.value)
     assert same(whole.bound, gathered.bound)
     assert whole.nodes == gathered.nodes
@@ -232,7 +232,7 @@ def test_a_gap_ends_the_search_with_a_bound_within_it(loss):
 )
 def test_weights_choose_the_kind_of_walks(changes, kind):
     problem = replace(medium(0), **changes)
-    rows, _ = search_module._rows(problem)
+    rows, _ = search_module.rows_of(problem)
     assert rows.kind == (None if kind is None else np.dtype(kind))
     assert exact_search(problem, 2).ended
 
@@ -334,5 +334,5 @@ def test_the_optimum_of_a_large_set_of_numbers():
 def test_targets_that_products_of_sums_cannot_hold_go_to_plain_loops():
     problem = medium(2, loss="squared")
     huge = replace(problem, y=problem.y * 1e60)
-    assert search_module._rows(problem)[0].kind is not None
-    assert search_module._rows(huge)[0].kind is None
+    assert search_module.rows_of(problem)[0].kind is not None
+    assert search_module.rows_of(huge)[0].kind is None

@@ -90,7 +90,7 @@ def agrees_with_loops_and_threads(seed):
         assert one.nodes == two.nodes
         assert (one.chosen == two.chosen).all()
     plain = replace(case.problem)
-    rows, base = search_module._rows(plain)
+    rows, base = search_module.rows_of(plain)
     search_module._ROWS[plain] = replace(rows, kind=None), base
     by_loops = exact_search(plain, case.depth)
     for other in (one, two, by_loops):

@@ -69,7 +69,7 @@ class ExactSearch(TreeSearch):
 
     def cannot_keep(self, problem: ProblemData) -> str:
         """Say why it does not keep the constraints of a problem; see :class:`TreeSearch`."""
-        from mipforest.searches.constrained.plugin import refusal
+        from mipforest.searches.univariate.constrained import refusal
 
         return refusal(problem.restrictions, problem.topology.depth)
 
@@ -156,7 +156,7 @@ class ExactSearch(TreeSearch):
         self, problem: ProblemData, settings: SolveSettings, start: Tree | None, on_progress: Progress | None
     ) -> SearchResult:
         """Search for the best tree within constraints."""
-        from mipforest.searches.constrained.plugin import Constrained
+        from mipforest.searches.univariate.constrained import Constrained
 
         if settings.certificate is not None:
             raise Unsupported(

@@ -225,7 +225,9 @@ class Constrained:
         if self._lists:
             allowed[:] = allowed.any(axis=0)
         for split in own.fixed:
-            here: BoolArray = np.isin(self._given, split.thresholds) & own.allowed[split.node][self._origin[-copies:]]
+            here: BoolArray = (
+                np.isin(self._given, split.thresholds) & own.allowed[split.node][self._origin[-copies:]]
+            )
             if must[split.node]:
                 here &= allowed[split.node, -copies:]
             allowed[split.node], must[split.node] = False, True

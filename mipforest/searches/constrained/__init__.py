@@ -1,1 +1,0 @@
-"""Univariate trees that satisfy constraints, over the exact search."""
