@@ -139,7 +139,9 @@ def has_majority_labels(tree, y):
 
 
 #: Of each constraint one variant by default, in turn: constraints read expressions, which all have alike.
-ONE_OF_EACH = {(name, ("tight", "paper")[k % 2]) for k, name in enumerate(CASES)}
+ONE_OF_EACH = {(name, ("tight", "paper")[k % 2]) for k, name in enumerate(CASES)} - {
+    ("max_false_negatives", "paper")
+}
 
 
 @pytest.mark.parametrize(

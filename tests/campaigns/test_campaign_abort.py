@@ -74,6 +74,7 @@ def check(found):
     assert all("was ended by SIGABRT" in error for solver, _, error in found if solver == "aborting")
 
 
+@pytest.mark.slow
 def test_two_processes_go_on_behind_cells_that_end_them(tmp_path, environment):
     campaign = campaign_of(tmp_path, SUITE)
     done = run(campaign, environment, "--jobs", "2")

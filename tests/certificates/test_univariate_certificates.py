@@ -110,6 +110,7 @@ def test_the_search_certifies_its_bound(flowers, tmp_path, formulation, depth):
     assert (found.words.model, found.words.rows, found.depth) == (formulation.name, 60, depth)
 
 
+@pytest.mark.slow
 def test_a_search_that_was_stopped_certifies_what_it_had(tmp_path):
     rng = np.random.default_rng(0)
     data = Dataset.from_arrays(rng.random((400, 6)), rng.integers(0, 2, 400))

@@ -46,6 +46,7 @@ def test_machine_code_that_cannot_be_kept_is_told(mipforest, monkeypatch):
     assert "/nowhere: Read-only" in told
 
 
+@pytest.mark.slow
 def test_every_installed_solver_and_search_passes_its_self_test(mipforest, monkeypatch):
     monkeypatch.setattr(doctor, "SEARCH_TEST_SECONDS", 0.2)
     result = mipforest("doctor", "--json")

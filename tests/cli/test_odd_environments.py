@@ -6,6 +6,7 @@ import sys
 
 import pandas as pd
 import pytest
+from seeds import few_of
 
 QUICK = ("solve", "--model", "oct", "--depth", "1", "--data", "iris", "--time-limit", "20")
 
@@ -24,8 +25,8 @@ def shell(command, cwd, **environment):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names, or no such device")
 class TestStreams:
-    @pytest.mark.parametrize("unbuffered", ["", "1"])
-    @pytest.mark.parametrize("as_json", ["", "--json"])
+    @pytest.mark.parametrize("unbuffered", few_of(["", "1"]))
+    @pytest.mark.parametrize("as_json", few_of(["", "--json"]))
     def test_a_full_output_ends_in_words_and_keeps_the_tree(self, tmp_path, unbuffered, as_json):
         done = shell(
             f"$M {' '.join(QUICK)} {as_json} > /dev/full",

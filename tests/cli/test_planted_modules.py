@@ -131,6 +131,7 @@ def test_pyomo_runs_no_program_of_the_working_directory(place: Path, interface: 
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_no_estimator_runs_files_of_the_working_directory(place: Path) -> None:
     code, said, ran = run(place, ESTIMATOR)
     assert ran == [], said

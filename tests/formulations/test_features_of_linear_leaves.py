@@ -122,6 +122,7 @@ def experiment():
     return Dataset.from_arrays(X, y, task="regression", scaling="minmax", treatments=treatment)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_best_prescriptive_tree_without_a_feature(feature):
     data = experiment()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from seeds import few_of
 
 from formulations.loss_optimal import LossOptimal
 from formulations.margot import Margot
@@ -131,7 +132,9 @@ def experiment(outlier):
     return Dataset.from_arrays(X, y, task="regression", treatments=treatment)
 
 
-@pytest.mark.parametrize("formulation", [Opt(n_treatment=2), OptH(n_treatment=2), OptL(n_treatment=2)])
+@pytest.mark.parametrize(
+    "formulation", few_of([Opt(n_treatment=2), OptH(n_treatment=2), OptL(n_treatment=2)])
+)
 @pytest.mark.parametrize(
     "outlier", [1e7, *(pytest.param(outlier, marks=pytest.mark.slow) for outlier in (1e3, 1e5))]
 )

@@ -59,7 +59,7 @@ def case(seed, *, gaps):
 TASKS = {"oct": "classification", "ort": "regression"}
 
 
-@pytest.mark.parametrize("seed", seeds(60, 200))
+@pytest.mark.parametrize("seed", seeds(20, 200))
 def test_sets_of_levels_are_those_of_enumeration(seed):
     build, expected = case(seed, gaps=False)
     result = build().solve("exact-search")
@@ -68,7 +68,7 @@ def test_sets_of_levels_are_those_of_enumeration(seed):
     assert result.objective == pytest.approx(expected, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", seeds(30, 100))
 def test_missing_values_go_where_enumeration_sends_them(seed):
     build, expected = case(seed, gaps=True)
     result = build().solve("exact-search")
@@ -130,7 +130,7 @@ def prescription_cost(y, had):
     return cost
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(4, 12))
 def test_prescriptive_trees_part_levels_too(seed):
     frame = random_table(seed, gaps=seed % 2 == 1, regression=True)
     frame["had"] = np.random.default_rng(seed).permutation(np.arange(len(frame)) % 2)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from enumerate_trees import best_tree_value, misclassified
+from seeds import seeds
 from tolerance import at_most, same
 
 import mipforest.heuristics.contree as contree_module
@@ -13,7 +14,7 @@ from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(2, 8))
 @pytest.mark.parametrize("depth", [1, 2])
 def test_fewest_errors(seed, depth):
     pytest.importorskip("pycontree")
@@ -25,6 +26,7 @@ def test_fewest_errors(seed, depth):
     assert same(errors, best_tree_value(data.X, misclassified(data.y), depth, 0.0, 1))
 
 
+@pytest.mark.slow
 def test_cost_of_a_split():
     pytest.importorskip("pycontree")
     data = load("wine")

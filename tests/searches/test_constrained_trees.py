@@ -14,7 +14,7 @@ from mipforest.problem.tree_search import get_search
 from mipforest.solvers.solution import Status
 
 #: Random cases by default, and of the slow test.
-FEW, MANY = 60, 3000
+FEW, MANY = 24, 3000
 
 
 #: What bounds are lowered by at most: limits on labels are widened by what rounding makes of sums.

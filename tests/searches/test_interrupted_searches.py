@@ -32,7 +32,9 @@ print(json.dumps({"status": result.status, "verified": result.verified, "found":
 """
 
 
-@pytest.mark.parametrize(("model", "solver"), [("oct", "contree"), ("oct", "tmo")])
+@pytest.mark.parametrize(
+    ("model", "solver"), [("oct", "contree"), pytest.param("oct", "tmo", marks=pytest.mark.slow)]
+)
 def test_ctrl_c_leaves_the_best_tree(model, solver):
     if solver == "contree":
         pytest.importorskip("pycontree")

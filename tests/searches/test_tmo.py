@@ -203,7 +203,10 @@ def small_problem(seed, N_min, formulation):
 
 
 @pytest.mark.parametrize("formulation", [Oct, Ort])
-@pytest.mark.parametrize(("seed", "N_min"), [(9, 2), (28, 4), (32, 4), (34, 4)])
+@pytest.mark.parametrize(
+    ("seed", "N_min"),
+    [(28, 4), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((9, 2), (32, 4), (34, 4)))],
+)
 def test_no_incumbent_is_below_the_optimum_where_leaves_have_a_least_size(formulation, seed, N_min):
     problem = small_problem(seed, N_min, formulation)
     told = []

@@ -231,6 +231,7 @@ def two():
         yield cluster.scheduler_address
 
 
+@pytest.mark.slow
 def test_searches_on_two_processes_prove_the_same_optima(two):
     problem = Oct().build(harder(200, seed=1), 3)
     alone, there = problem.solve("exact-search"), problem.solve("auto", dask=two)

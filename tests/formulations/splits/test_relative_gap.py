@@ -94,6 +94,7 @@ def test_a_smaller_gap_leaves_out_fewer_trees():
     assert same(*values)
 
 
+@pytest.mark.slow
 def test_routing_finds_the_optimum_for_the_number():
     rng = np.random.default_rng(3)
     X = np.repeat(rng.integers(0, 8, (9, 2)) / 7.0, 40, axis=0) + rng.uniform(0, 1e-3, (360, 2))

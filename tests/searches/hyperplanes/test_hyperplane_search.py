@@ -6,6 +6,7 @@ from time import monotonic
 
 import numpy as np
 import pytest
+from seeds import few_of
 from tolerance import at_least, at_most, less, same
 
 import mipforest
@@ -57,7 +58,7 @@ def compared(model: str, seed: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", few_of(MODELS))
 def test_small_optima_are_reached_and_nothing_is_below_them(model):
     assert sum(compared(model, seed) for seed in range(3)) >= 2
 
@@ -77,6 +78,7 @@ def many(n: int = 9000, p: int = 4, seed: int = 0) -> HyperplaneProblem:
     )
 
 
+@pytest.mark.slow
 def test_many_samples_are_searched_on_parts_first():
     problem = many()
     found = local_search(problem, starts=3, kicks=4)
@@ -91,7 +93,7 @@ def test_many_samples_are_searched_on_parts_first():
     assert less(found.tree.value, alone.value)
 
 
-@pytest.mark.parametrize("depth", [1, 4, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("depth", [1, *(pytest.param(depth, marks=pytest.mark.slow) for depth in (4, 6))])
 def test_any_depth(depth):
     data = drawn(1, n=60, p=3)
     problem = Margot(C=10).build(data, depth=depth, declare=depth < 6)
@@ -136,6 +138,7 @@ def test_loss_optimal(loss, regulariser):
     assert at_most(found.bound, found.objective)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_tree():
     problem = Margot(C=10).build(drawn(7, n=60, p=4), depth=3)
     options = {"starts": 3, "kicks": 3}
@@ -282,6 +285,7 @@ def test_auto_chooses_it_above_the_limit_of_routing_and_no_rows_are_declared(mon
     assert other.solve("auto", time_limit=2).solution.solver == "highs"
 
 
+@pytest.mark.slow
 def test_its_tree_is_a_start_of_other_solvers():
     problem = Margot(C=10).build(drawn(15, n=40, p=3), depth=2)
     found = problem.solve("routing", start="local-search", threads=1)

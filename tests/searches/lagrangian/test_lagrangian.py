@@ -154,6 +154,7 @@ def test_a_gap_that_remains_is_told(seed):
     assert result.status == ("optimal" if result.gap <= 1e-4 else "limit")
 
 
+@pytest.mark.slow
 def test_budgets_that_no_tree_keeps_say_by_how_much():
     X = np.arange(6.0)[:, None]
     problem = Policy().build(Dataset.from_arrays(X, rewards=np.eye(6)[:, :2], classes=["a", "b"]), 2)

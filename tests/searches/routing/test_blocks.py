@@ -5,6 +5,7 @@ from time import monotonic
 import numpy as np
 import pytest
 from margin_data import random_data, random_tree
+from seeds import seeds
 from tolerance import at_least, at_most, in_order, less
 
 from formulations.margot import Margot
@@ -39,7 +40,7 @@ def to_its_end(bound: BlockBound, tree) -> list[float]:
     return told
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(2, 6))
 def test_the_bound_is_between_that_of_the_root_and_the_optimum(seed, monkeypatch):
     monkeypatch.setattr(blocks_module, "BLOCK", 8)
     C = float(10.0 ** np.random.default_rng(seed).uniform(-1, 2))
@@ -53,6 +54,7 @@ def test_the_bound_is_between_that_of_the_root_and_the_optimum(seed, monkeypatch
     assert at_most(bound.bound, optimum.objective)
 
 
+@pytest.mark.slow
 def test_it_is_above_that_of_the_root_where_classes_overlap():
     problem = Margot(C=1.0).build(overlapping(1, 130), 2)
     bound, trees = block_bound(problem)
@@ -125,6 +127,7 @@ def test_above_the_limit_of_plunges_no_certificate_is_written(monkeypatch, tmp_p
         problem.solve("routing", certificate=tmp_path / "proof.gz")
 
 
+@pytest.mark.slow
 def test_plunges_that_close_little_give_way_to_blocks(monkeypatch):
     monkeypatch.setattr(plugin, "MIN_BLOCKS", 100)
     monkeypatch.setattr(plugin, "LITTLE", 1.0)
