@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import product
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from typer import Exit, Option
@@ -16,10 +15,6 @@ from mipforest.cli import options as o
 from mipforest.cli.doctor import small_data
 from mipforest.cli.errors import SOLVER
 from mipforest.cli.output import print_json, print_text
-
-if TYPE_CHECKING:
-    from mipforest.data import Dataset
-    from mipforest.problem.formulation import Formulation
 
 #: Seconds that the search of a small tree may take, without compiling.
 SEARCH_SECONDS = 0.3
@@ -32,20 +27,54 @@ PROCESSES = 2
 
 
 @dataclass(frozen=True)
-class Compiled:
-    """What was compiled for a model.
+class Kind:
+    """A kind of problem that searches are compiled for.
 
     Attributes
     ----------
     model
-        Its name.
+        Name of the model.
+    depth
+        Depth of the tree; ``None`` for score cards.
+    classes
+        Classes of univariate trees, of a model that predicts them.
+    N_min
+        Least samples of a leaf of univariate trees.
+    weighted
+        Whether samples have fractional weights.
+    """
+
+    model: str
+    depth: int | None
+    classes: int = 2
+    N_min: int = 1
+    weighted: bool = False
+
+    def __str__(self) -> str:
+        parts = [self.model, "" if self.depth is None else f"depth {self.depth}"]
+        parts += [
+            "three classes" * (self.classes > 2),
+            "least leaf" * (self.N_min > 1),
+            "weights" * self.weighted,
+        ]
+        return ", ".join(filter(None, parts))
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What was compiled for a kind of problem.
+
+    Attributes
+    ----------
+    kind
+        In words.
     seconds
         Of compiling; 0 where all was there.
     failure
         What went wrong, or nothing.
     """
 
-    model: str
+    kind: str
     seconds: float
     failure: str = ""
 
@@ -63,9 +92,9 @@ def compile_searches(
 ) -> None:
     """Compile the tree searches of all models, or of some, so that later solves need not wait.
 
-    Small problems of each kind (classes, weights, leaf sizes, depths) are solved in two processes side by side. The
-    machine code is kept in the user's cache, or in the folder NUMBA_CACHE_DIR: make it part of a container, or shared
-    by the machines of a cluster that have the same processor.
+    Small problems of each kind (depths, classes, weights, leaf sizes) are solved in two processes side by side. The
+    machine code is kept in the user's cache, or in the folder NUMBA_CACHE_DIR: make it part of a container, or share it
+    among the machines of a cluster that have the same processor.
 
     Exit code: 0 all are compiled; 4 otherwise.
     """
@@ -74,21 +103,20 @@ def compile_searches(
     from mipforest.searches.kernel_cache import kernel_folder
 
     names = [get_formulation(name).name for name in model] if model else list(formulation_classes())
+    kinds = [kind for name in names for kind in kinds_of(name)]
     found: list[Compiled] = []
     with safe_path(), ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(compiled, name) for name in names]):
+        for done in as_completed([pool.submit(compiled, kind) for kind in kinds]):
             found.append(done.result())
+            last = found[-1]
             if not as_json:
-                last = found[-1]
-                said = last.failure or (
-                    f"compiled in {last.seconds:.0f} s" if last.seconds else "all was there"
-                )
-                print_text(f"{len(found):2d} of {len(names)}  {last.model:<16} {said}")
+                said = last.failure or (f"{last.seconds:.0f} s" if last.seconds else "there")
+                print_text(f"{len(found):3d} of {len(kinds)}  {last.kind}: {said}")
     obstacle = kernel_folder().check()
     code = SOLVER if obstacle or any(one.failure for one in found) else 0
     if as_json:
         print_json(
-            {"models": list(map(asdict, found)), "folder": str(kernel_folder().path), "exit_code": code}
+            {"kinds": list(map(asdict, found)), "folder": str(kernel_folder().path), "exit_code": code}
         )
     else:
         where = f"not kept: {obstacle}" if obstacle else f"kept in {kernel_folder().path}"
@@ -96,36 +124,35 @@ def compile_searches(
     raise Exit(code)
 
 
-def compiled(name: str) -> Compiled:
-    """Solve small problems of each kind of a model, so that its searches are compiled."""
+def kinds_of(name: str) -> list[Kind]:
+    """Return the kinds of problems of a model: by depth, and of univariate trees by classes, weights and leaf sizes."""
+    from mipforest.problem.registry import get_formulation
+    from mipforest.problem.structure import UnivariateProblem
+
+    cls = get_formulation(name)
+    if not cls.gives.is_tree:
+        return [Kind(name, None)]
+    if cls.structure_type is not UnivariateProblem:
+        return [Kind(name, depth) for depth in DEPTHS[:2]]
+    classes = (2, 3) if cls.task == "classification" else (2,)
+    return [Kind(name, *own) for own in product(DEPTHS, classes, (1, 2), (False, True))]
+
+
+def compiled(kind: Kind) -> Compiled:
+    """Solve a small problem of a kind, so that its searches are compiled."""
     from mipforest.problem.registry import get_formulation
     from mipforest.problem.tree_search import Auto, solver_or_search
 
-    seconds, search = 0.0, solver_or_search("auto")
+    search = solver_or_search("auto")
     assert isinstance(search, Auto)
     try:
-        for formulation, data, depth in _problems(get_formulation(name)()):
-            problem = formulation.build(data, depth, solver=search, whole=False)
-            result = problem.solve(search, time_limit=SEARCH_SECONDS)
-            seconds += result.phase_seconds.get("compile", 0.0)
+        sizes: dict[str, Any] = {"N_min": kind.N_min} if kind.N_min > 1 else {}
+        formulation = get_formulation(kind.model)(**sizes)
+        data = small_data(formulation, kind.classes)
+        if kind.weighted:
+            data = data.with_weights(0.3 + np.arange(data.n) / data.n)
+        problem = formulation.build(data, kind.depth, solver=search, whole=False)
+        result = problem.solve(search, time_limit=SEARCH_SECONDS)
     except Exception as error:  # whatever a broken installation raises is what the user needs to see
-        return Compiled(name, seconds, f"{type(error).__name__}: {error}")
-    return Compiled(name, seconds)
-
-
-def _problems(
-    formulation: Formulation,
-) -> Iterator[tuple[Formulation, Dataset, int | None]]:
-    """Yield small problems of a model: by depth, and of univariate trees by classes, weights and leaf sizes."""
-    from mipforest.problem.structure import UnivariateProblem
-
-    data = small_data(formulation)
-    if formulation.structure_type is not UnivariateProblem:
-        for depth in DEPTHS[:2] if formulation.gives.is_tree else (None,):
-            yield formulation, data, depth
-        return
-    tables = [data, small_data(formulation, classes=3)] if formulation.task == "classification" else [data]
-    sizes = [formulation, replace(formulation, N_min=2)]  # type: ignore[call-arg]
-    for depth, table, own in product(DEPTHS, tables, sizes):
-        for weighed in (table, table.with_weights(0.3 + np.arange(table.n) / table.n)):
-            yield own, weighed, depth
+        return Compiled(str(kind), 0.0, f"{type(error).__name__}: {error}")
+    return Compiled(str(kind), result.phase_seconds.get("compile", 0.0))

@@ -15,8 +15,13 @@ from mipforest.searches.kernel_cache import KernelCache, kernel_folder
 from mipforest.time_budget import Stopped, TimeBudget
 
 #: Messages before the search is compiled; also where the machine code cannot be kept, and what a result says then.
-COMPILING = "compiling the search: once on this machine, under a minute, which the time limit does not count"
-COMPILING_ANEW = "compiling the search: under a minute, which the time limit does not count; {}"
+COMPILING = (
+    "compiling the search for this kind of problem: once on this machine, up to a minute, which the time limit does "
+    "not count; 'mipforest compile' compiles all kinds"
+)
+COMPILING_ANEW = (
+    "compiling the search for this kind of problem: up to a minute, which the time limit does not count; {}"
+)
 NOT_KEPT = (
     "each run has to compile the search, as the machine code cannot be kept ({}); "
     "set NUMBA_CACHE_DIR to a folder where you may write"

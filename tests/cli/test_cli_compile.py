@@ -1,0 +1,27 @@
+"""``mipforest compile``: what it compiles is there for later commands."""
+
+from mipforest.cli.compile import Kind, kinds_of
+
+
+def test_what_is_compiled_is_there_afterwards(mipforest):
+    first = mipforest("compile", "--model", "ogrs", "--json")
+    assert first.code == 0, first.err
+    again = mipforest("compile", "--model", "ogrs")
+    assert again.code == 0, again.err
+    assert "ogrs: there" in again.out
+    assert "0 s of compiling; kept in" in " ".join(again.out.split())
+    assert first.json["folder"] in again.out.replace("\n", "")
+
+
+def test_univariate_trees_have_all_kinds():
+    kinds = kinds_of("oct")
+    assert len(set(kinds)) == len(kinds) == 24
+    assert str(Kind("oct", 3, 3, 2, True)) == "oct, depth 3, three classes, least leaf, weights"
+    assert {kind.classes for kind in kinds_of("ort")} == {2}
+    assert [kind.depth for kind in kinds_of("margot")] == [1, 2]
+
+
+def test_a_model_that_there_is_not_is_told(mipforest):
+    done = mipforest("compile", "--model", "otc")
+    assert done.code == 2
+    assert "did you mean" in done.err
