@@ -66,9 +66,12 @@ def priced(
 
 def _with_only(problem: Problem, constraints: Sequence[Constraint]) -> Problem:
     """Return the problem with these constraints alone."""
-    model = Model(problem.model.name)
-    problem.formulation.declare(model, problem.instance)
-    free = replace(problem, model=model, constraints=())
+    if problem.unfinished:  # searches read no rows
+        free = replace(problem, constraints=())
+    else:
+        model = Model(problem.model.name)
+        problem.formulation.declare(model, problem.instance)
+        free = replace(problem, model=model, constraints=())
     free.constrain(*constraints)
     return free
 

@@ -184,6 +184,7 @@ class Constrained:
 
     def run(self) -> None:
         """Search until nothing is left, or time is over."""
+        self._offer_leaves()
         first = self._settled(self._everything())
         open_boxes = [] if first is None else [first]
         while open_boxes and not self._over():
@@ -215,6 +216,16 @@ class Constrained:
         left = min((box.bound for box in open_boxes), default=np.inf)
         self.bound = min(self._closed, left)
         self.ended = self.bound == np.inf or self._is_closed(self.bound)
+
+    def _offer_leaves(self) -> None:
+        """Offer the trees without a split, which many constraints admit, so that there is a tree from the first."""
+        topology, alone = self.problem.topology, np.full(self.problem.topology.n_branches, -1)
+        if self.charged.loss == "classes":
+            for label in range(int(self.charged.y.max()) + 1):
+                labels = np.full(topology.n_leaves, label)
+                self.incumbent.offer(self._tree(alone, alone[:0], labels))
+        else:
+            self.incumbent.offer(self._tree(alone, alone[:0]))
 
     def _everything(self) -> _Box:
         """Return the box of all trees within what is said of nodes."""
