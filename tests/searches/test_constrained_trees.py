@@ -153,6 +153,28 @@ class EverySplit(EveryTree):
         self.predicted, self.X, self.y, self.weight = np.zeros((1, 1, n)), X, y, weight
 
 
+class EveryMean(EverySplit):
+    """All trees of depth 2 with the best numbers in the leaves, for constraints on what is split on."""
+
+    depth = 2
+
+    def __init__(self, X, y, weight, loss, alpha):
+        EveryTree.__init__(self, X, np.arange(len(y)) % 2, weight, 2, 0.0)  # labels do not matter
+        self.labels, self.predicted = np.zeros((1, 4), np.int64), np.zeros((1, 1, len(y)))
+
+        def lost(inside):
+            w, own = weight[inside], y[inside]
+            if not len(own):
+                return 0.0
+            if loss == "squared":
+                return w @ (own - np.average(own, weights=w)) ** 2
+            return min(w @ np.abs(own - middle) for middle in own)
+
+        value = np.array([sum(lost(leaf == k) for k in range(4)) for leaf in self.leaf])
+        splits = (self.feature >= 0).sum(axis=1)
+        self.value = (value / lost(np.ones(len(y), bool)) + alpha * splits)[:, None]
+
+
 def drawn_of_nodes(rng, X):
     """Draw a constraint that differs from node to node, or that some node has to satisfy."""
     some = [f"x{j}" for j in range(X.shape[1])]
@@ -248,6 +270,45 @@ def test_trees_whose_nodes_are_told_what_to_split_on_are_those_of_an_enumeration
 def test_deeper_trees_whose_nodes_are_told_what_to_split_on_are_those_of_an_enumeration():
     for seed in range(FEW // 4):
         agree(seed, of_nodes=True, depth=3)
+
+
+def agree_on_numbers(seed):
+    rng = np.random.default_rng(seed)
+    n, loss = int(rng.integers(5, 9)), str(rng.choice(["squared", "absolute"]))
+    X = rng.integers(0, 3, (n, 2)).astype(float)
+    X[:2] = [[0.0, 0.0], [2.0, 2.0]]
+    y = rng.integers(0, 9, n) + 0.5
+    y[:2] = 0.5, 9.5
+    weight = rng.integers(1, 4, n).astype(float) if rng.random() < 0.3 else np.ones(n)
+    alpha = float(rng.choice([0.0, 0.05]))
+    drawn = [drawn_of_nodes(rng, X) for _ in range(int(rng.integers(1, 3)))]
+    asked = [one for k, one in enumerate(drawn) if all(type(one) is not type(other) for other in drawn[:k])]
+    trees = EveryMean(X, y, weight, loss, alpha)
+    best = trees.value[np.logical_and.reduce([trees.holds(one) for one in asked])].min(initial=np.inf)
+    data = Dataset.from_arrays(X, y, features=["x0", "x1"], weights=weight, task="regression")
+    problem = mipforest.get_formulation("ort")(alpha=alpha, loss=loss, N_min=1).build(data, 2)
+    problem.constrain(*asked)
+    result = problem.solve("exact-search", time_limit=60, gap=0.0)
+    said = (seed, loss, [str(one) for one in asked], result.status, result.objective, result.bound, best)
+    if not np.isfinite(best):
+        assert result.solution.status is Status.INFEASIBLE, said
+        return
+    assert result.status == "optimal", said
+    assert result.verified, (said, result.failed_checks)
+    assert same(result.objective, best), said
+    assert at_most(result.bound, best), said
+    assert at_most(best, result.bound + LOWERED), said
+
+
+def test_trees_of_numbers_whose_nodes_are_told_what_to_split_on_are_those_of_an_enumeration():
+    for seed in range(FEW):
+        agree_on_numbers(seed)
+
+
+@pytest.mark.slow
+def test_many_trees_of_numbers_are_those_of_an_enumeration():
+    for seed in range(FEW, 500):
+        agree_on_numbers(seed)
 
 
 @pytest.mark.slow
