@@ -1,4 +1,4 @@
-"""Draw the gallery of the landing page, and photograph pages: ``python docs/tools/pictures.py [--site FOLDER]``.
+"""Draw the pictures of pages, and photograph pages: ``python docs/tools/pictures.py [--site FOLDER]``.
 
 The gallery is what the command line draws for data that scikit-learn brings, with their feature names: a tree, a
 partition, a score card, an ensemble, a campaign. The landing page shows its pictures inverted in the dark. With a built
@@ -6,6 +6,7 @@ site, Chromium photographs the landing page and two report pages at four widths,
 """
 
 import argparse
+import shlex
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,7 @@ GALLERY = {
     "card/card.svg": "gallery-card.svg",
     "vite.svg": "gallery-vite.svg",
     "charts/profile-time.svg": "gallery-campaign.svg",
+    "price.svg": "price-of-recall.svg",
 }
 
 COMMANDS = (
@@ -40,6 +42,7 @@ COMMANDS = (
     "vite random-forest:trees=100 --depth 2 --data iris --positive versicolor -o vite.svg",
     f"campaign {ROOT / 'campaigns' / 'demo.toml'} --results demo.sqlite",
     "campaign report demo.sqlite -o charts",
+    "price --model oct --depth 2 --data breast_cancer --vary 'recall malignant' --limits 90%:100%:2% -o price.svg",
 )
 
 #: Widths of desks, a tablet and a telephone, and heights of what is photographed, in pixels.
@@ -51,7 +54,7 @@ COLOURS = 64
 
 def mipforest(command, folder):
     """Run the command line."""
-    words = [sys.executable, "-m", "mipforest", *command.split()]
+    words = [sys.executable, "-m", "mipforest", *shlex.split(command)]
     subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
 

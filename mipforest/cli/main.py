@@ -21,6 +21,7 @@ from mipforest.processes import SAFE_PATH
 COMMANDS = {
     "solve": ("solve", "solve", "Solve"),
     "tune": ("tune", "tune", "Solve"),
+    "price": ("price", "price", "Solve"),
     "show": ("outcome", "show", "Use a run"),
     "plot": ("pictures", "plot", "Use a run"),
     "report": ("pictures", "report", "Use a run"),

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic
+from typing import Any
 
 from mipforest.model import Model
 from mipforest.problem.constraints import Constraint
 from mipforest.problem.problem import Problem
 from mipforest.problem.result import Price, Result
+from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status
+
+#: Those of a solve unless others are given.
+DEFAULT_SETTINGS = SolveSettings()
 
 #: Share of a time limit that prices may take, and seconds of a solve without a limit.
 SHARE, UNLIMITED = 0.1, 6.0
@@ -62,6 +67,59 @@ def priced(
         if without.solution.status is Status.INTERRUPTED:
             break
     return replace(result, prices=(*found, *[None] * (len(constraints) - len(found))))
+
+
+def priced_at(
+    problem: Problem,
+    points: Sequence[Constraint],
+    seconds: float,
+    *,
+    solver: str | Any = "auto",
+    settings: SolveSettings = DEFAULT_SETTINGS,
+    on_progress: Progress | None = None,
+    says: Callable[[str], None] | None = None,
+) -> list[Result]:
+    """Solve a problem with each of several constraints, such as one kind at several limits: the price of that limit.
+
+    Parameters
+    ----------
+    problem
+        The problem, with what else its trees have to satisfy.
+    points
+        The constraints; each one alone is added to those of the problem.
+    seconds
+        Wall time of all these solves together; each has its share of what is left.
+    solver, settings
+        Who solves them, and how, but for start and time limit.
+    on_progress, says
+        As for :func:`priced`.
+
+    Returns
+    -------
+    list of Result
+        One for each point, in their order; fewer where it was stopped. Each begins with the tree of the one before.
+
+    Raises
+    ------
+    DataError, NotExpressed
+        As :meth:`Problem.constrain <mipforest.problem.problem.Problem.constrain>`.
+    """
+    found: list[Result] = []
+    start: Any = settings.start
+    end = monotonic() + seconds
+    for k, point in enumerate(points):
+        if says is not None:
+            says(f"solving with {point}")
+        own = _with_only(problem, [*problem.constraints, point])
+        limit = max(0.0, end - monotonic()) / (len(points) - k)
+        result = own.solve(
+            solver, settings=replace(settings, start=start, time_limit=limit), on_progress=on_progress
+        )
+        found.append(result)
+        if result.solution.status is Status.INTERRUPTED:
+            break
+        start = result.solved_tree if result.tree is not None else start
+    return found
 
 
 def _with_only(problem: Problem, constraints: Sequence[Constraint]) -> Problem:
