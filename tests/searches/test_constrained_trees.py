@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tolerance import at_most, same
+from tolerance import at_most, less, same
 
 import mipforest
 import mipforest.problem.constraints as c
@@ -333,3 +333,33 @@ def test_any_condition_is_kept_by_listing_and_refused_where_there_are_rows_alone
     assert held.value == 1.0
     with pytest.raises(Unsupported, match="not x0 and x1 alone is a function of the tree"):
         problem.solve("highs", time_limit=10)
+
+
+class Ignored(c.Forbid):
+    """A constraint of which searches are told nothing."""
+
+    def restrict(self, own, problem, thresholds):
+        return own
+
+
+def test_a_constraint_that_a_search_ignores_makes_no_wrong_claim():
+    rng = np.random.default_rng(7)
+    X = rng.integers(0, 4, (20, 3)).astype(float)
+    data = Dataset.from_arrays(X, (X[:, 0] > 1).astype(int), features=["x0", "x1", "x2"])
+    problem = mipforest.get_formulation("oct")(alpha=0.0).build(data, 2)
+    problem.constrain(Ignored(("x0",)))
+    result = problem.solve("exact-search", time_limit=20)
+    assert result.status != "optimal"
+    assert "x0" not in result.features_used
+    assert result.bound == 0.0
+
+
+def test_a_deep_search_begins_with_cart_within_the_constraints():
+    data = mipforest.load("synthetic:tree,depth=4,n=4000,p=8,label_noise=0.2,seed=1", scaling="minmax")
+    names = [str(name) for name in data.features.labels]
+    for constraint in (c.Forbid((names[0],)), c.AtMostFeatures(3), c.MinLeaf(50)):
+        problem = mipforest.get_formulation("oct")().build(data, 4, whole=False)
+        problem.constrain(constraint)
+        result = problem.solve("exact-search", time_limit=0.5)
+        assert less(result.objective, 1.0)  # that of a leaf
+        assert constraint.admits(result.tree, data)

@@ -24,7 +24,7 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -50,6 +50,10 @@ FEW_SETS, MAX_SETS = 6.0, 50_000
 
 #: Trees of one listing; part of the way to the objective of a leaf that the first one goes, and how the next ones grow.
 MOST_LISTED, FIRST_STEP, GROWTH = 200_000, 0.01, 4.0
+
+#: Depth up to which a search ends at once; entries of data, ten times as many for each level more, from which on CART
+#: grows a tree first.
+FAST_DEPTH, LONG = 2, 100_000
 
 #: What the way to a leaf is taken as at least, relative to the objective and at all.
 SMALL = 1e-6
@@ -175,7 +179,7 @@ class Constrained:
         self._once = np.full(len(self._origin), -1) if own.once is None else own.once[self._origin]
         #: Whether trees are listed until one satisfies everything: where a box may not differ from node to node.
         self._lists = bool(own.asked) or not (own.is_even or _alone(own))
-        self.bound, self.nodes, self.ended, self.interrupted = -np.inf, 0, False, False
+        self.bound, self.nodes, self.ended, self.interrupted = 0.0, 0, False, False
         self._closed, self._number = np.inf, 0
         #: Prices of limits on labels, from the first box that was searched.
         self._prices: FloatArray | None = None
@@ -186,6 +190,8 @@ class Constrained:
         """Search until nothing is left, or time is over."""
         self._offer_leaves()
         first = self._settled(self._everything())
+        if first is not None:
+            self._offer_cart(first)
         open_boxes = [] if first is None else [first]
         while open_boxes and not self._over():
             box = heapq.heappop(open_boxes)
@@ -227,6 +233,33 @@ class Constrained:
         else:
             self.incumbent.offer(self._tree(alone, alone[:0]))
 
+    def _offer_cart(self, box: _Box) -> None:
+        """Offer CART's tree on the features that every node may use, where the search may take long."""
+        problem, depth = self.problem, self.problem.topology.depth
+        size = problem.data.X.size * (depth > FAST_DEPTH) * 10 ** (depth - FAST_DEPTH - 1)
+        if "cart" not in problem.formulation.starts or size < LONG or self._over():
+            return
+        every: BoolArray = np.logical_and.reduce(box.allowed)[: problem.data.p]
+        grown = self._cart(every)
+        self.incumbent.offer(grown)
+        chosen = np.zeros_like(every)
+        from_the_root = [int(np.flatnonzero(row)[0]) for row in grown.w if row.any()]
+        for j in dict.fromkeys(from_the_root):
+            chosen[j] = True
+            chosen[j] = all(row.paid(chosen[self._origin]) <= row.limit for row in self._budgets)
+        if (grown.w.any(axis=0) & ~chosen).any():
+            self.incumbent.offer(self._cart(chosen))
+
+    def _cart(self, features: BoolArray) -> Tree:
+        """Return CART's tree on some features (p,)."""
+        problem, formulation = self.problem, cast(Any, self.problem.formulation)
+        # On the others all samples are alike.
+        data = replace(problem.data, X=np.where(features, problem.data.X, 0.0))
+        instance = replace(problem.instance, data=data)
+        sized = replace(formulation, N_min=self.charged.N_min)
+        tree: Tree = sized.start("cart", instance, seed=self.settings.seed)
+        return tree
+
     def _everything(self) -> _Box:
         """Return the box of all trees within what is said of nodes."""
         own = self.restrictions
@@ -243,7 +276,7 @@ class Constrained:
                 here &= allowed[split.node, -copies:]
             allowed[split.node], must[split.node] = False, True
             allowed[split.node, -copies:] = here
-        return _Box(-np.inf, 0, allowed, must, tuple(self._nothing(row) for row in self._budgets))
+        return _Box(0.0, 0, allowed, must, tuple(self._nothing(row) for row in self._budgets))
 
     def _copies(self, features: IntArray) -> IntArray:
         """Return some features of the problem with those that stand for one of them."""
