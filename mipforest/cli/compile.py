@@ -8,7 +8,6 @@ from itertools import product
 from multiprocessing import get_context
 from typing import Annotated, Any
 
-import numpy as np
 from typer import Exit, Option
 
 from mipforest.cli import options as o
@@ -140,6 +139,8 @@ def kinds_of(name: str) -> list[Kind]:
 
 def compiled(kind: Kind) -> Compiled:
     """Solve a small problem of a kind, so that its searches are compiled."""
+    import numpy as np
+
     from mipforest.problem.registry import get_formulation
     from mipforest.problem.tree_search import Auto, solver_or_search
 

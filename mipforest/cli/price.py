@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from typer import Exit, Option
 
 from mipforest.cli import options as o
@@ -152,12 +152,13 @@ def texts_of(limits: str) -> list[str]:
         ) from None
     if step <= 0.0 or high < low:
         raise CommandError(f"--limits is {limits!r}: from {low:g} to {high:g} there is no step of {step:g}")
-    return [f"{value:.12g}{sign}" for value in low + step * np.arange(int((high - low) / step + 1e-9) + 1)]
+    number = int((high - low) / step + 1e-9) + 1
+    return [f"{low + k * step:.12g}{sign}" for k in range(number)]
 
 
 def _row(point: Constraint, result: Result) -> dict[str, Any]:
     def number(value: float) -> float | None:
-        return float(value) if np.isfinite(value) else None
+        return float(value) if isfinite(value) else None
 
     return {
         "limit": point.words,
@@ -181,9 +182,9 @@ def draw(path: Path, vary: str, points: list[Constraint], found: list[Result]) -
 
     figure = Figure(SIZE, layout="constrained")
     axes = figure.subplots()
-    at = np.arange(len(found))
-    value = [result.objective if result.tree is not None else np.nan for result in found]
-    bound = [result.bound if np.isfinite(result.bound) else np.nan for result in found]
+    at = range(len(found))
+    value = [result.objective if result.tree is not None else nan for result in found]
+    bound = [result.bound if isfinite(result.bound) else nan for result in found]
     axes.fill_between(at, bound, value, color="#c8c8c8", label="open")
     axes.plot(at, value, "o-", color="#0072b2", label="best tree")
     axes.plot(at, bound, "_", color="#d55e00", markersize=12, label="bound")
