@@ -202,6 +202,7 @@ class Constrained:
                 everything = tuple(np.ones_like(paid) for paid in box.paid)
                 if self.restrictions.sums is not None:
                     self._limited(*self._charged(box))  # for its prices
+                self._number += 1  # what is proven of one of them is no bound for all
                 self._solve_all([replace(box, allowed=allowed, paid=everything) for allowed in sets])
                 continue
             found = self._solve(box)
