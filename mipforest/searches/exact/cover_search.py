@@ -192,7 +192,8 @@ class CoverSearch:
         #: Pairs of sides that were evaluated.
         self.pairs = 0
         self._cutoff, self._leaf = incumbent, rows.leaf()
-        value = self._leaf if rows.size.sum() >= rows.N_min else np.inf
+        # Rows that lose nothing may be missing: where any size will do, a leaf without rows is none too small.
+        value = self._leaf if rows.N_min == 1 or rows.size.sum() >= rows.N_min else np.inf
         self._known = min(incumbent, value)
         #: Feature and threshold of the nodes of the best tree in heap order, -1 for a leaf; ``None``: the known one.
         self.splits: list[tuple[int, int]] | None = [(-1, -1)] if value < incumbent else None

@@ -14,6 +14,8 @@ from formulations.ort_l import OrtL
 from mipforest import solve
 from mipforest.data import Dataset, load
 from mipforest.errors import LicenseLimit, Unsupported
+from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import medians
 from mipforest.searches.exact import cover_search
 from mipforest.searches.exact.search import exact_search
@@ -228,3 +230,12 @@ def test_added_constraints_are_refused_with_who_takes_them():
     problem.model.add("not_the_first", problem.model["u"][:, 0] == 0)
     with pytest.raises(Unsupported, match="sees no rows; use a matrix solver"):
         problem.solve("exact-search")
+
+
+def test_rows_that_all_trees_lose_alike_have_a_leaf():
+    X, y = np.repeat(np.arange(3.0), 2)[:, None], np.tile([0, 1], 3)
+    thresholds = find_thresholds(Dataset.from_arrays(X, y, scaling="none"))
+    outcome = exact_search(UnivariateProblem(thresholds=thresholds, y=y, loss="classes", split_cost=0.1), 2)
+    assert outcome.chosen.tolist() == [-1, -1, -1]
+    assert same(outcome.value, 3.0)
+    assert at_most(outcome.bound, 3.0)
