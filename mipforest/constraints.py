@@ -88,7 +88,7 @@ def _budget(problem: Built, budget: float, cost: Any = 1.0) -> Constraint | None
 
 def _at_most_of(problem: Built, features: Any, most: int) -> Constraint | None:
     names = [features] if isinstance(features, str) else list(dict.fromkeys(features))
-    counted = rows.groups_counted(problem, names)
+    counted = rows.groups_counted(problem.data, names)
     return AtMostOf(most, dict.fromkeys(counted, 1.0))
 
 

@@ -104,8 +104,8 @@ def price(
         if output is not None:
             draw(output, vary, points, found)
     rows = [_row(point, result) for point, result in zip(points, found, strict=False)]
-    proven = all(row["status"] in ("optimal", "infeasible") or row["objective"] is not None for row in rows)
-    code = 0 if proven and len(rows) == len(points) else NO_ANSWER
+    answered = all(row["status"] == "infeasible" or row["objective"] is not None for row in rows)
+    code = 0 if answered and len(rows) == len(points) else NO_ANSWER
     if as_json:
         print_json({"vary": vary, "points": rows, "exit_code": code})
     else:

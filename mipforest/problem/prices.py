@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import Any
 
 from mipforest.model import Model
 from mipforest.problem.constraints import Constraint
 from mipforest.problem.problem import Problem
 from mipforest.problem.result import Price, Result
+from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import SolveSettings
+from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Progress, Status
-
-#: Those of a solve unless others are given.
-DEFAULT_SETTINGS = SolveSettings()
 
 #: Share of a time limit that prices may take, and seconds of a solve without a limit.
 SHARE, UNLIMITED = 0.1, 6.0
@@ -74,8 +72,8 @@ def priced_at(
     points: Sequence[Constraint],
     seconds: float,
     *,
-    solver: str | Any = "auto",
-    settings: SolveSettings = DEFAULT_SETTINGS,
+    solver: str | Solver | TreeSearch | Auto = "auto",
+    settings: SolveSettings | None = None,
     on_progress: Progress | None = None,
     says: Callable[[str], None] | None = None,
 ) -> list[Result]:
@@ -90,7 +88,7 @@ def priced_at(
     seconds
         Wall time of all these solves together; each has its share of what is left.
     solver, settings
-        Who solves them, and how, but for start and time limit.
+        Who solves them, and how; the time limit is that above.
     on_progress, says
         As for :func:`priced`.
 
@@ -105,20 +103,18 @@ def priced_at(
         As :meth:`Problem.constrain <mipforest.problem.problem.Problem.constrain>`.
     """
     found: list[Result] = []
-    start: Any = settings.start
-    end = monotonic() + seconds
+    settings, end = settings or SolveSettings(), monotonic() + seconds
     for k, point in enumerate(points):
         if says is not None:
             says(f"solving with {point}")
         own = _with_only(problem, [*problem.constraints, point])
         limit = max(0.0, end - monotonic()) / (len(points) - k)
-        result = own.solve(
-            solver, settings=replace(settings, start=start, time_limit=limit), on_progress=on_progress
-        )
+        result = own.solve(solver, settings=replace(settings, time_limit=limit), on_progress=on_progress)
         found.append(result)
         if result.solution.status is Status.INTERRUPTED:
             break
-        start = result.solved_tree if result.tree is not None else start
+        if result.tree is not None:
+            settings = replace(settings, start=result.solved_tree)
     return found
 
 

@@ -298,17 +298,14 @@ class OncePerPath(Constraint):
 
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
         """Count the nodes that use a group which a node above them uses."""
-        per_node = tree.features_used().per_node
-        again = 0
-        for group in self._groups(data):
-            uses = [bool(np.isin(list(own), group).any()) for own in per_node]
-            for t, here in enumerate(uses):
-                above = t
-                while here and above > 0:
-                    above = (above - 1) // 2
-                    if uses[above]:
-                        again += 1
-                        break
+        groups = self._groups(data)
+        uses = np.array(
+            [[np.isin(own, group).any() for group in groups] for own in tree.features_used().per_node]
+        )
+        above = np.zeros_like(uses)
+        for t in range(1, len(uses)):
+            above[t] = uses[(t - 1) // 2] | above[(t - 1) // 2]
+        again = int((uses & above).sum())
         return Holding(float(again), 0.0, None, again == 0)
 
     def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:
@@ -328,7 +325,7 @@ class OncePerPath(Constraint):
     def _groups(self, data: Dataset) -> list[IntArray]:
         if self.features is None:
             return features_of_columns(data)
-        return list(helpers.groups_of(data, self.features).values())
+        return list(helpers.groups_counted(data, self.features).values())
 
 
 @dataclass(frozen=True)

@@ -230,7 +230,9 @@ def once_per_path(problem: Built, features: str | Sequence[str] | None = None) -
     if features is None:
         groups = features_of_columns(problem.data)
     else:
-        groups = list(groups_counted(problem, [features] if isinstance(features, str) else features).values())
+        groups = list(
+            groups_counted(problem.data, [features] if isinstance(features, str) else features).values()
+        )
     member = np.zeros((problem.data.p, len(groups)))
     for k, own in enumerate(groups):
         member[own, k] = 1.0
@@ -620,13 +622,8 @@ def _named(problem: Built, features: str | Sequence[str]) -> list[IntArray]:
     return [features_named(problem.data, name) for name in names]
 
 
-def groups_counted(problem: Built, names: Sequence[str]) -> dict[str, IntArray]:
+def groups_counted(data: Dataset, names: Sequence[str]) -> dict[str, IntArray]:
     """Return the features of names that are counted, by the first name of each that is not within another."""
-    return groups_of(problem.data, names)
-
-
-def groups_of(data: Dataset, names: Sequence[str]) -> dict[str, IntArray]:
-    """Return the same of a data set."""
     groups = dict[str, IntArray]()
     for name in names:
         own = counted_as_one(data, name)
@@ -638,7 +635,7 @@ def groups_of(data: Dataset, names: Sequence[str]) -> dict[str, IntArray]:
 
 def _counted(problem: Built, name: str, names: Sequence[str]) -> VarArray:
     """Return the binaries that say of each name that is counted whether it is used."""
-    groups = list(groups_counted(problem, names).values())
+    groups = list(groups_counted(problem.data, names).values())
     if all(len(own) == 1 for own in groups):
         return features_used(problem)[np.concatenate([np.zeros(0, np.int64), *groups])]
     of_columns = [own.tolist() for own in features_of_columns(problem.data)]
@@ -653,7 +650,7 @@ def _costs(
     """Return what is paid, and its costs."""
     if isinstance(cost, Mapping):
         names, costs = list(cost), np.array(list(cost.values()), dtype=np.float64)
-        paid = groups_counted(problem, names)
+        paid = groups_counted(problem.data, names)
         if len(paid) < len(names):
             twice = next(name for name in names if name not in paid)
             raise DataError(

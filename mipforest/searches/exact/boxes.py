@@ -7,22 +7,16 @@ feature of the root that comes once on a path, its side begins without the featu
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mipforest.arrays import BoolArray, IntArray
-from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches.exact.cover_search import CoverSearch
 from mipforest.searches.exact.covers import Cover
 from mipforest.searches.exact.domains import COLUMNS, MUST, ONCE
-from mipforest.searches.exact.search import ROUNDING, TOLERANCE, Outcome, rows_of
-from mipforest.searches.exact.tables import Rows, tables_of
-
-#: Most levels of trees in a box that differs from node to node.
-MAX_DEPTH = 3
+from mipforest.searches.exact.tables import Rows, first_cover, tables_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +37,6 @@ class Box:
     must: BoolArray
     group: IntArray
 
-    @classmethod
-    def of(cls, allowed: BoolArray, once: IntArray | None = None) -> Box:
-        """Return the box of allowed features, in which no node has to split."""
-        B, p = allowed.shape
-        return cls(allowed, np.zeros(B, dtype=bool), np.full(p, -1) if once is None else once)
-
     def settled(self) -> Box | None:
         """Return the same trees, with what follows for other nodes; ``None`` where there is none.
 
@@ -67,10 +55,6 @@ class Box:
             if not allowed[(t - 1) // 2].any():
                 allowed[t] = False
         return None if (must & ~allowed.any(axis=1)).any() else replace(self, allowed=allowed, must=must)
-
-    def with_features(self, features: IntArray) -> Box:
-        """Return the box of some features alone, which are numbered anew."""
-        return Box(self.allowed[:, features], self.must, self.group[features])
 
 
 def _is_above(s: int, t: int) -> bool:
@@ -110,23 +94,19 @@ class BoxSearch(CoverSearch):
             return self._known <= self.tolerance
         return super().is_trivial
 
-    def one_split(self) -> None:
-        """Find the best tree of one level."""
-        split = self._last(self.rows, 0, ())
-        if split is not None and split[2] < self._known - self.tolerance:
-            self._known, self.splits = split[2], [split[:2]]
-
-    def _first_cover(self, node: int, root: int = -1) -> Cover:
-        allowed = self.box.allowed[node]
-        if root >= 0 and self.box.group[root] >= 0:
-            allowed = allowed & (self.box.group != self.box.group[root])
-        features = np.flatnonzero(allowed)
-        at = np.zeros((len(features), 4), np.int32)
-        at[:, 0], at[:, 1], at[:, 2] = features, 1, self.rows.n_values[features] - 1
-        return Cover(at, np.zeros((len(features), 3)))
+    def _first_cover(self) -> Cover:
+        return first_cover(self.rows, self.box.allowed[0])
 
     def _covers_of_sides(self, features: list[int]) -> list[tuple[Cover, list[tuple[int, int]]]]:
-        return [(self._first_cover(1 + side, f), [(side, f)]) for side in range(2) for f in features]
+        group = self.box.group
+        return [
+            (
+                first_cover(self.rows, self.box.allowed[1 + side] & ((group != group[f]) | (group < 0))),
+                [(side, f)],
+            )
+            for side in range(2)
+            for f in features
+        ]
 
     def tree(self) -> list[tuple[int, int]]:
         """Return feature and threshold of all nodes of the best tree in heap order, -1 where one does not split.
@@ -166,77 +146,6 @@ class BoxSearch(CoverSearch):
                 if values[t] < best:
                     best, found = float(values[t]), (f, t + 1, float(values[t]))
         return found
-
-
-def search_in_box(
-    problem: UnivariateProblem,
-    depth: int,
-    box: Box,
-    *,
-    best: float,
-    deadline: float,
-    on_progress: Callable[[float, float, int], bool],
-    threads: int | None = 1,
-) -> Outcome:
-    """Search for the best tree in a box, as :func:`~mipforest.searches.exact.search.exact_search` does for all trees.
-
-    Parameters
-    ----------
-    problem, depth
-        What trees are charged, whose leaves may have any size; at most :data:`MAX_DEPTH` levels.
-    box
-        Its features are those of the problem.
-    best
-        Objective of a tree that is known.
-    deadline, on_progress, threads
-        As for ``exact_search``.
-
-    Returns
-    -------
-    Outcome
-        Without bounds by threshold; the bound is infinite where the box has no tree.
-    """
-    rows, base = rows_of(problem)
-    settled, unit, none = box.settled(), problem.unit, np.zeros(0)
-    if settled is None:
-        return Outcome(best, np.inf, None, none, 0, ended=True, interrupted=False)
-    slack = max(1.0, float(rows.value[:, 2].sum()) / unit) if rows.loss == "squared" else 1.0
-    if rows.is_whole and problem.split_cost == 0:
-        slack = 0.0
-    search = BoxSearch(
-        rows,
-        depth,
-        settled,
-        cost=problem.split_cost,
-        tolerance=slack * TOLERANCE * unit,
-        incumbent=best * unit - base,
-    )
-
-    def look() -> bool:
-        return bool(
-            on_progress(best, max(0.0, (search.bound + base) / unit - slack * ROUNDING), search.pairs)
-        )
-
-    if depth == 1:
-        search.one_split()
-        ended, interrupted = True, False
-    else:
-        ended, interrupted = search.run(gap=0.0, deadline=deadline, threads=threads, look=look)
-    chosen = None
-    if search.splits is not None:
-        first = problem.thresholds.first
-        chosen = np.array([-1 if f < 0 else first[f] + t - 1 for f, t in search.tree()])
-    bound = search.incumbent if ended else min(search.bound, search.incumbent)
-    lowered = (bound + base) / unit - slack * ROUNDING
-    return Outcome(
-        best if chosen is None else (search.incumbent + base) / unit,
-        max(0.0, lowered),
-        chosen,
-        none,
-        search.pairs,
-        ended=ended,
-        interrupted=interrupted,
-    )
 
 
 def _masked(tables: Any, box: Box, depth: int) -> Any:

@@ -244,8 +244,8 @@ class CoverSearch:
             least = min(least, float(self.state.value[EVALUATED]))
         return max(0.0, min(self._leaf, self._cutoff, least + self.cost))
 
-    def _first_cover(self, node: int, root: int = -1) -> Cover:  # noqa: ARG002
-        """Return the cover of the thresholds that a node of the upper levels may have, below a feature of the root."""
+    def _first_cover(self) -> Cover:
+        """Return the cover of the thresholds that the root may have."""
         return first_cover(self.rows)
 
     # ------------------------------------------------------------------ two levels
@@ -253,7 +253,7 @@ class CoverSearch:
     def _two(self) -> int:
         """Search all trees of two levels; return how it ended."""
         self._taken = -np.inf
-        cover = self._first_cover(0)
+        cover = self._first_cover()
         work = workspace(self.tables, (all_rows(self.tables),) * 2, 1000 + len(cover.at))
         work.left.at[: len(cover.at)], work.size[0] = cover.at, len(cover.at)
         work.found[BEST] = self._known
@@ -333,7 +333,7 @@ class CoverSearch:
 
     def _begin_three(self) -> None:
         """Open all thresholds of the root that leaves allow."""
-        allowed, features = self.rows.allowed(), self._first_cover(0).at[:, 0].tolist()
+        allowed, features = self.rows.allowed(), self._first_cover().at[:, 0].tolist()
         covers = self._covers_of_sides(features)
         starts = np.cumsum([0, *(len(cover.at) for cover, _ in covers)])
         n = int(starts[-1])

@@ -15,6 +15,7 @@ from mipforest.errors import ClusterError
 from mipforest.heuristics.thresholds import Thresholds
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
+from mipforest.searches.exact.boxes import Box, BoxSearch
 from mipforest.searches.exact.cover_search import LONG, CoverSearch
 from mipforest.searches.exact.slices import CoverSlices, SlicedSearch, Stated
 from mipforest.searches.exact.tables import MAX_BYTES, MAX_SHORT_RANKS, Rows, bytes_of_ranks, kind_of
@@ -134,6 +135,7 @@ def exact_search(
     threads: int | None = 1,
     dask: str | None = None,
     budget: TimeBudget | None = None,
+    box: Box | None = None,
 ) -> Outcome:
     """Search for the best tree of univariate splits.
 
@@ -164,6 +166,9 @@ def exact_search(
         Address of the scheduler of a Dask cluster whose workers search from depth :data:`LEAST_ON_WORKERS` on, without
         ``most_nodes``, and what their preparation is excluded from. Value and bound are the same; of equally good
         trees it may be another one.
+    box
+        Trees to search among, settled: up to depth 3, with leaves of any size. Without it, all. Where it has no tree,
+        the bound is infinite.
 
     Raises
     ------
@@ -189,10 +194,15 @@ def exact_search(
     cost, tolerance, lost = problem.split_cost, slack * TOLERANCE * unit, ""
     on_workers = dask is not None and depth >= LEAST_ON_WORKERS and most_nodes is None
     kind = SlicedSearch if on_workers else CoverSearch
-    found = kind(rows, depth, cost=cost, tolerance=tolerance, incumbent=best * unit - base)
+    known = best * unit - base
+    found: CoverSearch
+    if box is not None:
+        found = BoxSearch(rows, depth, box, cost=cost, tolerance=tolerance, incumbent=known)
+    else:
+        found = kind(rows, depth, cost=cost, tolerance=tolerance, incumbent=known)
 
     def look() -> bool:
-        if on_progress is None or not np.isfinite(found.incumbent):
+        if on_progress is None:
             return False
         value = (found.incumbent + base) / unit
         return bool(on_progress(value, float(lowered(np.asarray(found.bound))), found.pairs))
@@ -367,6 +377,9 @@ def _in_the_middle(chosen: IntArray, thresholds: Thresholds, depth: int) -> IntA
         j = thresholds.feature[k]
         x = thresholds.X[members, j]
         right = x >= thresholds.value[k]
+        if right.all() or not right.any():  # a node that has to split
+            here[2 * t + 1], here[2 * t + 2] = members[~right], members[right]
+            continue
         middle = x[~right].max() + (x[right].min() - x[~right].max()) / 2
         own = thresholds.value[thresholds.of(j)]
         between = np.flatnonzero((own > x[~right].max()) & (own <= x[right].min()))

@@ -361,9 +361,10 @@ def _plain_side(tables: PlainTables, order: Int32Array) -> PlainSide:
     )
 
 
-def first_cover(rows: Rows) -> Cover:
-    """Return the cover of all thresholds that says nothing."""
-    features = np.flatnonzero(rows.n_values > 1)
+def first_cover(rows: Rows, allowed: BoolArray | None = None) -> Cover:
+    """Return the cover of all thresholds, or of those of allowed features (p,), that says nothing."""
+    has_any = rows.n_values > 1
+    features = np.flatnonzero(has_any if allowed is None else has_any & allowed)
     at = np.zeros((len(features), 4), np.int32)
     at[:, 0], at[:, 1], at[:, 2] = features, 1, rows.n_values[features] - 1
     return Cover(at, np.zeros((len(features), 3)))

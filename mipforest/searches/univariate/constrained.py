@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.heuristics.thresholds import tree_of_thresholds
+from mipforest.heuristics.thresholds import chosen_features, tree_of_thresholds
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.restrictions import Restrictions, UsedRow
@@ -244,11 +244,11 @@ class Constrained:
         grown = self._cart(every)
         self.incumbent.offer(grown)
         chosen = np.zeros_like(every)
-        from_the_root = [int(np.flatnonzero(row)[0]) for row in grown.w if row.any()]
-        for j in dict.fromkeys(from_the_root):
+        features = chosen_features(grown)
+        for j in dict.fromkeys(features[features >= 0].tolist()):  # from the root down
             chosen[j] = True
             chosen[j] = all(row.paid(chosen[self._origin]) <= row.limit for row in self._budgets)
-        if (grown.w.any(axis=0) & ~chosen).any():
+        if not chosen[features[features >= 0]].all():
             self.incumbent.offer(self._cart(chosen))
 
     def _cart(self, features: BoolArray) -> Tree:
@@ -285,7 +285,7 @@ class Constrained:
 
     def _used(self, tree: Tree) -> BoolArray:
         """Return (p,) whether the splits of a tree use what each feature stands for."""
-        used: BoolArray = np.isin(self._origin, np.flatnonzero(tree.w.any(axis=0)))
+        used: BoolArray = np.isin(self._origin, tree.features_used().overall)
         return used
 
     def _solve_all(self, boxes: list[_Box]) -> None:
@@ -294,7 +294,7 @@ class Constrained:
             if self._over():
                 self._closed = min([self._closed, *(other.bound for other in boxes[k:])])
                 return
-            if self.restrictions.sums is not None or self.restrictions.asked:
+            if self.restrictions.sums is not None or self._lists:
                 # It takes a moment, and tells which boxes are worth more.
                 box.bound = max(box.bound, self._relaxation(*self._charged(box)))
         for k, box in enumerate(sorted(boxes)):
@@ -427,7 +427,7 @@ class Constrained:
         """Search a box; a tree that satisfies all constraints becomes the incumbent if it is the best one."""
         charged, numbers = self._charged(box)
         if not self._is_even(box, self._features(box)):
-            found = self._in_box(box, charged, numbers)
+            found = self._exact(charged, numbers, box=box)
         else:
             search = self._exact if self.restrictions.sums is None else self._limited
             found = search(charged, numbers)
@@ -470,38 +470,26 @@ class Constrained:
         tree: Tree = finish(splits, problem.instance)
         return tree
 
-    def _in_box(self, box: _Box, charged: UnivariateProblem, numbers: IntArray) -> Solved:
-        """Search a box that differs from node to node."""
-        from mipforest.searches.exact.boxes import Box, search_in_box
-        from mipforest.searches.exact.search import compile_kernels
+    def _exact(
+        self,
+        charged: UnivariateProblem,
+        numbers: IntArray,
+        cutoff: float | None = None,
+        box: _Box | None = None,
+    ) -> Solved:
+        """Search with constraints on features alone, for a tree below a cutoff, the incumbent's value unless given.
 
-        depth, features = self.problem.topology.depth, self._features(box)
-        own = Box(box.allowed[:, features], box.must, self._once[features]).settled()
-        if own is None:
-            return Solved(np.inf, None, ended=True)
-        if not len(numbers):
-            return self._exact(charged, numbers)
-        if not self.nodes:
-            compile_kernels(self.problem.budget, charged, depth)
-        outcome = search_in_box(
-            charged,
-            depth,
-            own,
-            best=self.incumbent.value,
-            deadline=self.deadline(),
-            on_progress=self._tell,
-            threads=self.settings.threads,
-        )
-        self.nodes += outcome.nodes
-        self.interrupted = self.interrupted or outcome.interrupted
-        tree = None if outcome.chosen is None else self._tree(outcome.chosen, numbers, as_it_is=True)
-        return Solved(outcome.bound, tree, outcome.ended)
-
-    def _exact(self, charged: UnivariateProblem, numbers: IntArray, cutoff: float | None = None) -> Solved:
-        """Search with constraints on features alone, for a tree below a cutoff, the incumbent's value unless given."""
+        ``box`` is given where it differs from node to node.
+        """
+        from mipforest.searches.exact.boxes import Box
         from mipforest.searches.exact.search import compile_kernels, exact_search
 
-        depth, budget = self.problem.topology.depth, self.problem.budget
+        depth, budget, within = self.problem.topology.depth, self.problem.budget, None
+        if box is not None:
+            features = self._features(box)
+            within = Box(box.allowed[:, features], box.must, self._once[features]).settled()
+            if within is None:
+                return Solved(np.inf, None, ended=True)
         if not len(numbers):
             alone = self._tree(np.full(self.problem.topology.n_branches, -1), numbers)
             return Solved(self.problem.formulation.evaluate(alone, self.problem.instance), alone, ended=True)
@@ -516,10 +504,13 @@ class Constrained:
             on_progress=self._tell,
             threads=self.settings.threads,
             budget=budget,
+            box=within,
         )
         self.nodes += outcome.nodes
         self.interrupted = self.interrupted or outcome.interrupted
-        tree = None if outcome.chosen is None else self._tree(outcome.chosen, numbers)
+        tree = None
+        if outcome.chosen is not None:
+            tree = self._tree(outcome.chosen, numbers, as_it_is=box is not None)
         return Solved(outcome.bound, tree, outcome.ended)
 
     def _limited(self, charged: UnivariateProblem, numbers: IntArray) -> Solved:

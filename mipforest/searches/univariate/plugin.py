@@ -132,7 +132,7 @@ class ExactSearch(TreeSearch):
             # Without time, what is known is all that is asked for.
             most_nodes=0 if settings.time_limit == 0 else None,
             deadline=events.deadline(settings.time_limit),
-            on_progress=events.tell,
+            on_progress=lambda value, *more: np.isfinite(value) and events.tell(value, *more),
             threads=settings.threads,
             dask=dask,
             budget=problem.budget,

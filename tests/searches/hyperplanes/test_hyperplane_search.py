@@ -93,7 +93,7 @@ def test_many_samples_are_searched_on_parts_first():
     assert less(found.tree.value, alone.value)
 
 
-@pytest.mark.parametrize("depth", [1, *(pytest.param(depth, marks=pytest.mark.slow) for depth in (4, 6))])
+@pytest.mark.parametrize("depth", few_of([1, 4, 6]))
 def test_any_depth(depth):
     data = drawn(1, n=60, p=3)
     problem = Margot(C=10).build(data, depth=depth, declare=depth < 6)
