@@ -18,8 +18,8 @@ from mipforest.cli.output import print_json, print_text
 #: Seconds that the search of a small tree may take, without compiling.
 SEARCH_SECONDS = 0.3
 
-#: Depths whose searches are compiled: deeper ones are made of that of depth 3.
-DEPTHS = (1, 2, 3)
+#: Depths whose searches are compiled.
+DEPTHS = (1, 2)
 
 #: Processes that compile side by side; each takes some 400 MB.
 PROCESSES = 2
@@ -132,9 +132,11 @@ def kinds_of(name: str) -> list[Kind]:
     if not cls.gives.is_tree:
         return [Kind(name, None)]
     if cls.structure_type is not UnivariateProblem:
-        return [Kind(name, depth) for depth in DEPTHS[:2]]
+        return [Kind(name, depth) for depth in DEPTHS]
     classes = (2, 3) if cls.task == "classification" else (2,)
-    return [Kind(name, *own) for own in product(DEPTHS, classes, (1, 2), (False, True))]
+    # Loops are compiled for the depth, operations for all else: those of three levels are those of two.
+    operations = [Kind(name, 2, *own) for own in product(classes, (1, 2), (False, True))]
+    return [Kind(name, 3), *operations, Kind(name, 1)]
 
 
 def compiled(kind: Kind) -> Compiled:

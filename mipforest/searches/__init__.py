@@ -78,11 +78,27 @@ def kernel(function: _F) -> _F:
     return kept
 
 
+def callable_by_address(function: Callable[..., float], signature: Any, kinds: tuple[Any, ...]) -> int:
+    """Compile a function for a signature, keep the machine code on disk, and return its address.
+
+    See :func:`mipforest.searches.addresses.address_of`.
+    """
+    fast = _compiled(function, no_cpython_wrapper=True)
+    fast._cache = KernelCache(function, kernel_folder(), kinds)
+    fast.compile(signature)
+    (made,) = fast.overloads.values()
+    _MADE.append(fast)
+    return int(made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name))
+
+
 def glue(function: _F) -> _F:
     """Insert a function where an :func:`entry` or a :func:`kernel` calls it, before they are compiled."""
     fast: _F = _compiled(function, inline="always")
     return fast
 
+
+#: Functions that are called by their addresses: they stay.
+_MADE: list[Any] = []
 
 #: What carries out an operation on named tuples of a type, by that type and the operation's name.
 _IMPLEMENTATIONS: dict[tuple[type, str], Callable[..., Any]] = {}

@@ -293,12 +293,17 @@ class KernelCache:
         elsewhere, the Python files of its own folder count as sources too.
     folder
         Where machine code is kept.
+    kinds
+        The types that one that was made within another rests on: it is kept by them.
     """
 
-    def __init__(self, function: Callable[..., Any], folder: KernelFolder) -> None:
-        self._function, self._folder = function, folder
+    def __init__(
+        self, function: Callable[..., Any], folder: KernelFolder, kinds: tuple[Any, ...] = ()
+    ) -> None:
+        self._function, self._folder, self._kinds = function, folder, kinds
         file = Path(function.__code__.co_filename)
-        self._source = b"" if function.__closure__ else _source_of(file, folder.sources)
+        is_unknown = function.__closure__ and not kinds
+        self._source = b"" if is_unknown else _source_of(file, folder.sources)
 
     @property
     def cache_path(self) -> str | None:
@@ -347,6 +352,7 @@ class KernelCache:
             self._function.__qualname__,
             code.co_firstlineno,
             types,
+            *self._kinds,
             codegen.magic_tuple(),
         )
         digest = sha256("\0".join(map(str, parts)).encode() + self._source).hexdigest()[:24]

@@ -9,7 +9,7 @@ from numba import config, njit
 
 import mipforest
 from mipforest.searches import COMPILING, compile_by
-from mipforest.searches.exact.open_intervals import run
+from mipforest.searches.exact.open_intervals import advance
 from mipforest.time_budget import Stopped, TimeBudget
 
 
@@ -33,7 +33,7 @@ def test_a_compilation_is_told_and_does_not_count():
 @pytest.mark.skipif("NUMBA_CACHE_DIR" in os.environ, reason="the user has chosen a place")
 def test_machine_code_is_kept_outside_the_package():
     """A package manager would leave behind what it did not write, and that would be imported in the package's place."""
-    kept = Path(run.stats.cache_path)
+    kept = Path(advance.stats.cache_path)
     assert kept.is_absolute()
     assert not kept.is_relative_to(Path(mipforest.__file__).parent)
     assert not config.CACHE_DIR

@@ -8,7 +8,6 @@ feature of the root that comes once on a path, its side begins without the featu
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from mipforest.arrays import BoolArray, IntArray
 from mipforest.searches.exact.cover_search import CoverSearch
 from mipforest.searches.exact.covers import Cover
 from mipforest.searches.exact.domains import COLUMNS, MUST, ONCE
-from mipforest.searches.exact.tables import Rows, first_cover, tables_of
+from mipforest.searches.exact.tables import LossTables, Rows, first_cover, tables_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +147,7 @@ class BoxSearch(CoverSearch):
         return found
 
 
-def _masked(tables: Any, box: Box, depth: int) -> Any:
+def _masked(tables: LossTables, box: Box, depth: int) -> LossTables:
     """Return tables with the masks of a box."""
     p = box.allowed.shape[1]
     use, must = np.zeros((2, 2, p + COLUMNS), np.uint8), np.zeros(2, np.uint8)
@@ -161,11 +160,4 @@ def _masked(tables: Any, box: Box, depth: int) -> Any:
             must[side] = box.must[1 + side]
     use[0, 0, p + ONCE] = bool((box.group >= 0).any())
 
-    def put(part: Any) -> Any:
-        inner = {
-            name: put(getattr(part, name)) for name in ("bounds", "values", "classes") if name in part._fields
-        }
-        own = {"use": use, "group": box.group.astype(np.int64)} if "use" in part._fields else {}
-        return part._replace(must=must, **inner, **own)
-
-    return put(tables)
+    return tables.masked(use, box.group.astype(np.int64), must)

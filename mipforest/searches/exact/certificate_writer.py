@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mipforest.arrays import BoolArray, Int32Array, IntArray
+from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.atomic import atomic_write
 from mipforest.certificates import CertificateError
 from mipforest.certificates.univariate import (
@@ -46,6 +45,7 @@ from mipforest.certificates.univariate import (
 from mipforest.errors import SolverError, Unsupported
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by, entry, kernel
+from mipforest.searches.addresses import words_of
 from mipforest.searches.exact.cover_search import CoverSearch
 from mipforest.searches.exact.covers import (
     HIGH,
@@ -58,16 +58,15 @@ from mipforest.searches.exact.covers import (
     restrict,
 )
 from mipforest.searches.exact.domains import OUT
+from mipforest.searches.exact.operations import RowsAtWork, Side, Tables
 from mipforest.searches.exact.search import TOLERANCE, are_walked
 from mipforest.searches.exact.tables import (
     MAX_BYTES,
     Rows,
-    all_rows,
+    bound_to_loops,
     bytes_of_ranks,
     kind_of,
-    sides_of,
     tables_of,
-    workspace,
 )
 from mipforest.searches.exact.whole import WholeRows, WholeTables
 from mipforest.time_budget import TimeBudget
@@ -127,28 +126,30 @@ def nearest_middle(weight_below: Any, low: int, high: int) -> int:
 
 
 @entry
-def restrict_rows(tables: Any, sides: Any, f: int, t: int) -> None:
+def restrict_rows(tables: Tables, sides: Any, f: int, t: int) -> None:
     """As :func:`~mipforest.searches.exact.covers.restrict`, for callers that are not compiled."""
     restrict(tables, sides, f, t)
 
 
 @entry
-def least_of_one(tables: Any, rows: Any, above: int, cost: float, totals: Any, out: Any) -> float:
+def least_of_one(
+    tables: Tables, rows: Side, above: int, cost: float, node: IntArray, losses: FloatArray
+) -> float:
     """Return the least loss of at most one split on some rows, whose ranks in the first feature are less than one."""
-    return pair(tables, rows, 0, above, above, cost, totals, out)[0]
+    return pair(tables, rows, 0, above, above, cost, node, losses)[0]
 
 
 @entry
 def value_of_two(
-    tables: Any,
-    rows: Any,
+    tables: Tables,
+    rows: Side,
     values: IntArray,
     cost: float,
     keep: float,
     need: Need,
     stack: Cover,
-    totals: Any,
-    out: Any,
+    node: IntArray,
+    losses: FloatArray,
 ) -> float:
     """Return the least loss of two levels on some rows, or a value that it reaches.
 
@@ -164,7 +165,7 @@ def value_of_two(
         Value that is enough.
     need
         The least number of samples in a leaf.
-    stack, totals, out
+    stack, node, losses
         Workspace: intervals with their two numbers, sums, and what walks write.
     """
     best, limited = keep, need.least[0] > 0
@@ -178,7 +179,7 @@ def value_of_two(
             low, high = stack.at[size, LOW], stack.at[size, HIGH]
             if stack.key[size, LEFT] + stack.key[size, RIGHT] + cost >= best:
                 continue
-            x, y = _both(tables, rows, f, low, high, cost, need, totals, out)
+            x, y = _both(tables, rows, f, low, high, cost, need, node, losses)
             if x + y + cost >= best:
                 continue
             if low == high:
@@ -189,7 +190,7 @@ def value_of_two(
             first = last + 1
             if not limited:
                 # Fewer rows lose no more: what the rows on one side of the middle lose holds for all thresholds beyond.
-                at_left, at_right = _both(tables, rows, f, c, c, cost, need, totals, out)
+                at_left, at_right = _both(tables, rows, f, c, c, cost, need, node, losses)
                 best, last, first = min(best, at_left + at_right + cost), c - 1, c + 1
             for part in range(2):
                 a, b = (first, high) if part == 0 else (low, last)
@@ -203,8 +204,8 @@ def value_of_two(
 
 @entry
 def cover_two(
-    tables: Any, rows: Any, values: IntArray, f: int, cost: float, target: float, need: Need, ends: IntArray,
-    totals: Any, out: Any,
+    tables: Tables, rows: Side, values: IntArray, f: int, cost: float, target: float, need: Need, ends: IntArray,
+    node: IntArray, losses: FloatArray,
 ) -> int:  # fmt: skip
     """Join the thresholds of a feature to intervals in which all trees of two levels lose at least a value.
 
@@ -213,7 +214,7 @@ def cover_two(
 
     Parameters
     ----------
-    tables, rows, values, cost, need, totals, out
+    tables, rows, values, cost, need, node, losses
         As for :func:`value_of_two`.
     f, target
         The feature, and the value.
@@ -230,7 +231,7 @@ def cover_two(
         known, beyond, high = low - 1, last + 1, min(low + width - 1, last)
         steps = 0
         while known + 1 < beyond and (known < low or beyond > last or steps < STEPS):
-            x, y = _both(tables, rows, f, low, high, cost, need, totals, out)
+            x, y = _both(tables, rows, f, low, high, cost, need, node, losses)
             if x + y + cost >= target:
                 known = high
             else:
@@ -252,7 +253,15 @@ def cover_two(
 
 @kernel
 def _both(
-    tables: Any, rows: Any, f: int, low: int, high: int, cost: float, need: Need, totals: Any, out: Any
+    tables: Tables,
+    rows: Side,
+    f: int,
+    low: int,
+    high: int,
+    cost: float,
+    need: Need,
+    node: IntArray,
+    losses: FloatArray,
 ) -> tuple[float, float]:
     """Return the least losses of at most one split left of the first and right of the last threshold of an interval.
 
@@ -262,7 +271,7 @@ def _both(
     if least > 0:
         fewer = least - (need.before[f, high] - need.before[f, low])
         need.next[0] = fewer if fewer > 1 else 0
-    return pair(tables, rows, f, low, high, cost, totals, out)
+    return pair(tables, rows, f, low, high, cost, node, losses)
 
 
 class Part(ABC):
@@ -275,7 +284,9 @@ class Part(ABC):
     values
         (p,) number of values of each feature.
     tables, whole
-        The tables, and the walks of all rows.
+        The tables, and all rows.
+    node, losses
+        Workspace of the loops.
     cost, units
         Cost of a split as the tables have it, and how many units of the grid one of theirs is.
     """
@@ -283,13 +294,14 @@ class Part(ABC):
     rank: Int32Array
     size: IntArray
     values: IntArray
-    tables: Any
-    whole: Any
+    tables: Tables
+    whole: Side
     cost: float
     units: float
-    totals: NDArray[Any]
-    out: NDArray[Any]
     next: IntArray
+
+    def __init__(self) -> None:
+        self.node, self.losses = np.zeros(OUT, np.int64), np.zeros(2)
 
     @abstractmethod
     def leaf(self, rows: BoolArray) -> float:
@@ -312,13 +324,12 @@ class WalkedPart(Part):
     """Rows as the vector walks of the search have them: any leaf size will do."""
 
     def __init__(self, rows: Rows, cost: float, tolerance: float, units: float) -> None:
+        super().__init__()
         self._rows, self.cost, self._tolerance, self.units = rows, cost, tolerance, units
         self.rank, self.values, self._sums = rows.rank, rows.n_values, rows.sums
         self.size = np.ones(self.rank.shape[1], np.int64)
-        self.tables = tables_of(rows)
-        self.whole = all_rows(self.tables)
-        work = workspace(self.tables, None, 0)
-        self.totals, self.out = work.totals, work.out
+        self._tables = tables_of(rows)
+        self.tables, self.whole = self._tables.loops, self._tables.all_rows()
         self.next = np.zeros(1, np.int64)
 
     def leaf(self, rows: BoolArray) -> float:
@@ -327,7 +338,7 @@ class WalkedPart(Part):
 
     def sides(self, f: int, t: int) -> Any:
         """As :meth:`Part.sides`."""
-        sides = sides_of(self.tables)
+        sides = self._tables.sides()
         restrict_rows(self.tables, sides, f, t)
         return sides
 
@@ -337,7 +348,7 @@ class WalkedPart(Part):
 
     def value(self, levels: int, keep: float) -> float | None:
         """As :meth:`Part.value`."""
-        tables = self.tables if levels == 3 else None
+        tables = self._tables if levels == 3 else None
         search = CoverSearch(
             self._rows, levels, cost=self.cost, tolerance=self._tolerance, incumbent=keep, tables=tables
         )
@@ -396,23 +407,32 @@ class PlainPart(Part):
     units = 1.0
 
     def __init__(self, losses: Losses, rank: Int32Array, values: IntArray) -> None:
+        super().__init__()
         self._losses, self.rank, self.values, self.size = losses, rank, values, losses.size
         m, U = rank.shape[1], int(values.max())
         order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
         self.next = np.zeros(1, np.int64)
-        self.tables = WholeTables(
+        tables = WholeTables(
             rank=rank,
             order=order,
             table=losses.table,
             size=losses.size,
             scale=np.array([2.0**-losses.shift if losses.squared else 0.0]),
-            weight_below=samples_below(rank, losses.size, U),
             least=self.next,
         )
-        self.whole = WholeRows(order, np.array([m]))
+        every = self._at_work(WholeRows(order, np.array([m])))
+        below = samples_below(rank, losses.size, U).astype(np.float64)
+        self.tables = bound_to_loops(tables, every, moves=False, weight_below=below, has_leaves=False)
+        self.whole = self._side(every)
         self.cost = float(losses.split_cost)
-        self.totals = np.zeros((4, losses.table.shape[1]), np.int64)
-        self.out = np.zeros(OUT, np.int64)
+
+    def _at_work(self, rows: WholeRows) -> RowsAtWork:
+        totals = np.zeros((4, self._losses.table.shape[1]), np.int64)
+        return RowsAtWork(rows, totals, np.zeros(OUT, np.int64))
+
+    def _side(self, rows: RowsAtWork) -> Side:
+        words = words_of(rows)
+        return Side(words, words, np.zeros((0, 2), np.int64))
 
     def leaf(self, rows: BoolArray) -> float:
         """As :meth:`Part.leaf`."""
@@ -426,10 +446,11 @@ class PlainPart(Part):
         """As :meth:`Part.sides`."""
         on_left = int((self.rank[f] < t).sum())
         p, m = self.rank.shape
-        sides = tuple(
-            WholeRows(np.empty((p, count), np.int32), np.zeros(1, np.int64))
+        left, right = (
+            self._side(self._at_work(WholeRows(np.empty((p, count), np.int32), np.zeros(1, np.int64))))
             for count in (on_left, m - on_left)
         )
+        sides = left, right
         restrict_rows(self.tables, sides, f, t)
         return sides
 
@@ -506,10 +527,10 @@ class Prover:
         enough = min(enough, leaf)
         if levels == 1:
             part.next[0] = least
-            value = least_of_one(part.tables, rows, int(part.values[0]), part.cost, part.totals, part.out)
+            value = least_of_one(part.tables, rows, int(part.values[0]), part.cost, part.node, part.losses)
             return self._claimed(min(value, enough), part, keep)
         value = value_of_two(
-            part.tables, rows, part.values, part.cost, enough, need, self._stack, part.totals, part.out
+            part.tables, rows, part.values, part.cost, enough, need, self._stack, part.node, part.losses
         )
         return self._claimed(value, part, keep)
 
@@ -651,7 +672,7 @@ class Prover:
         ends = np.zeros(int(part.values.max()), np.int64)
         for f in np.flatnonzero(part.values > 1).tolist():
             count = cover_two(
-                part.tables, rows, part.values, f, part.cost, target, need, ends, part.totals, part.out
+                part.tables, rows, part.values, f, part.cost, target, need, ends, part.node, part.losses
             )
             if count < 0:
                 raise SolverError(TOO_ROUNDED)

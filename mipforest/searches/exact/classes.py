@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import IntArray
 from mipforest.searches import implement, kernel, operation
-from mipforest.searches.exact.covers import choose_slots
 from mipforest.searches.exact.domains import has_to_split, usable
 from mipforest.searches.exact.walks import (
     CLASSES_AT_A_TIME,
+    choose_slots,
     sums_of_both,
     walk_both,
     walk_classes,
@@ -35,18 +35,14 @@ class TwoClasses(NamedTuple):
         or 32 bits, or doubles.
     below
         (p, U + 1, 2) weight of each class among the rows below each rank: 32-bit whole numbers or doubles.
-    weight_below
-        (p, U + 1) weight of both.
     """
 
     rank: NDArray[Any]
     walk: NDArray[Any]
     penalty: NDArray[Any]
     below: NDArray[Any]
-    weight_below: NDArray[Any]
     use: NDArray[np.uint8]
     group: IntArray
-    must: NDArray[np.uint8]
 
 
 class ManyClasses(NamedTuple):
@@ -60,12 +56,10 @@ class ManyClasses(NamedTuple):
     weight: NDArray[Any]
     penalty: NDArray[Any]
     below: NDArray[Any]
-    weight_below: NDArray[Any]
     rows: IntArray
     most: NDArray[Any]
     use: NDArray[np.uint8]
     group: IntArray
-    must: NDArray[np.uint8]
 
 
 #: Entries of :attr:`LabelPart.span`: first slot of the side, and how many it has; its feature, and its ranks; pairs to
@@ -98,24 +92,6 @@ class LabelPart(NamedTuple):
     penalty: NDArray[Any]
     slot: IntArray
     span: IntArray
-
-
-@kernel
-def put(tables: TwoClasses, rows: FloatArray, row: int, g: int, slot: int, t: int) -> None:
-    """Write a row, of a class and a weight, into a slot of the order of g, and into the sums below rank t."""
-    k, w = int(rows[row, 0]), rows[row, 1]
-    tables.walk[g, slot] = w if k == 0 else -w
-    tables.below[g, t, k] += w
-    tables.weight_below[g, t] += w
-
-
-@kernel
-def _put_label(tables: ManyClasses, rows: FloatArray, row: int, g: int, slot: int, t: int) -> None:
-    """As :func:`put`, of many classes."""
-    k, w = int(rows[row, 0]), rows[row, 1]
-    tables.walk[g, slot], tables.weight[g, slot] = k, w
-    tables.below[g, t, k] += w
-    tables.weight_below[g, t] += w
 
 
 @kernel
@@ -194,8 +170,8 @@ def _copy(tables: ManyClasses, part: LabelPart) -> None:
 
 
 @kernel
-def leaf_below(tables: Any, f: int, t: int, right: bool) -> tuple[float, float]:
-    """Return the loss of one leaf for the rows below a threshold, or for those from it on; twice."""
+def leaf_below(tables: Any, f: int, t: int, right: bool) -> float:
+    """Return the loss of one leaf for the rows below a threshold, or for those from it on."""
     last = tables.below.shape[1] - 1
     total, most = 0.0, 0.0
     for k in range(tables.below.shape[2]):
@@ -204,27 +180,7 @@ def leaf_below(tables: Any, f: int, t: int, right: bool) -> tuple[float, float]:
             w = float(tables.below[f, last, k]) - w
         total += w
         most = max(most, w)
-    return total - most, total - most
-
-
-@kernel
-def reach(tables: Any, excess: float) -> float:  # noqa: ARG001
-    """Return the weight of rows that may change sides before a loss falls by more than a value."""
-    return excess
-
-
-@kernel
-def value_of(
-    tables: Any, rows: NDArray[Any], f: int, t: int, cost: float, left: float, right: float, out: Any  # noqa: ARG001
-) -> tuple[float, float]:  # fmt: skip
-    """Return both numbers: leaves may have any size."""
-    return left, right
-
-
-@kernel
-def allowed(tables: Any, rows: NDArray[Any], f: int) -> tuple[int, int]:  # noqa: ARG001
-    """Return the first and the last threshold: leaves may have any size."""
-    return 1, tables.below.shape[1]
+    return total - most
 
 
 @kernel
@@ -287,9 +243,23 @@ def _pair_of_many(
     tables: ManyClasses, ranks: NDArray[Any], rows: NDArray[Any], below: int, first: int, cost: float,
     totals: NDArray[Any], out: NDArray[Any],
 ) -> tuple[float, float]:  # fmt: skip
-    weight, penalty, beyond, K = tables.weight, tables.penalty, tables.below.shape[1], tables.below.shape[2]
-    left = _one_of_many(tables, ranks, rows, weight, penalty, 0, below, K, cost, totals, out)
-    return left, _one_of_many(tables, ranks, rows, weight, penalty, first, beyond, K, cost, totals, out)
+    return _both_of_many(tables, ranks, rows, tables.weight, tables.penalty, below, first, cost, totals, out)
+
+
+@kernel
+def _both_of_many(
+    tables: ManyClasses, ranks: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any], penalty: NDArray[Any],
+    below: int, first: int, cost: float, totals: NDArray[Any], out: NDArray[Any],
+) -> tuple[float, float]:  # fmt: skip
+    left, right = 0.0, 0.0
+    for side in range(2):
+        low, high = (0, below) if side == 0 else (first, tables.below.shape[1])
+        loss = _one_of_many(tables, ranks, labels, weight, penalty, side, low, high, cost, totals, out)
+        if side == 0:
+            left = loss
+        else:
+            right = loss
+    return left, right
 
 
 @kernel
@@ -298,40 +268,44 @@ def _pair_of_labels(
     out: NDArray[Any],
 ) -> tuple[float, float]:  # fmt: skip
     """As :func:`pair`, of many classes."""
-    K, beyond, span = tables.below.shape[2], tables.below.shape[1], rows.span
+    span, weight = rows.span, tables.weight
     if span[PAIRS] > 0:
         span[PAIRS] -= 1
         if span[PAIRS] == 0:
             _copy(tables, rows)
     if span[PAIRS] != 0:
-        return _pair_of_many(tables, tables.rank[f], rows.mask, below, first, cost, totals, out)
-    begin, end = span[BEGIN], span[BEGIN] + span[SLOTS]
-    ranks, labels = rows.rank[f, :, begin:end], rows.walk[:, begin:end]
-    weight, penalty = rows.weight[:, begin:end], rows.penalty[:, begin:end]
-    left = _one_of_many(tables, ranks, labels, weight, penalty, 0, below, K, cost, totals, out)
-    return left, _one_of_many(tables, ranks, labels, weight, penalty, first, beyond, K, cost, totals, out)
+        end = weight.shape[1]
+        ranks, labels, penalty = tables.rank[f, :, :end], rows.mask[:, :end], tables.penalty[:, :end]
+        weight = weight[:, :end]
+    else:
+        begin, end = span[BEGIN], span[BEGIN] + span[SLOTS]
+        ranks, labels, penalty = (
+            rows.rank[f, :, begin:end],
+            rows.walk[:, begin:end],
+            rows.penalty[:, begin:end],
+        )
+        weight = rows.weight[:, begin:end]
+    return _both_of_many(tables, ranks, labels, weight, penalty, below, first, cost, totals, out)
 
 
 @kernel
 def _one_of_many(
     tables: ManyClasses, ranks: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any], penalty: NDArray[Any],
-    first: int, beyond: int,
-    K: int, cost: float, totals: NDArray[Any], out: NDArray[Any],
+    child: int, first: int, beyond: int, cost: float, totals: NDArray[Any], out: NDArray[Any],
 ) -> float:  # fmt: skip
     """Return the least loss of at most one split for the rows of a side with ranks in an interval.
 
     Pairs of classes are walked by falling weight: no pair is right for more than all of its two classes. The pair that
     was best before comes first, as it often is again, and leaves fewer to walk.
     """
-    p, steps = labels.shape[0], labels.shape[1] // _LANES[weight.itemsize]
+    p, K, steps = labels.shape[0], tables.below.shape[2], labels.shape[1] // _LANES[weight.itemsize]
     total, best = 0.0, 0.0
     for k in range(0, K, CLASSES_AT_A_TIME):
         weights_of_classes(ranks[0], labels[0], weight[0], steps, first, beyond, k, totals)
     for k in range(K):
         total += float(totals[k])
         best = max(best, float(totals[k]))
-    leaf, hint = total - best, 4 if first == 0 else 5
-    child, is_usable = (0 if first == 0 else 1), False
+    leaf, hint, is_usable = total - best, 4 + child, False
     for g in range(p):
         is_usable |= usable(tables.use, tables.group, out, child, g)
     if has_to_split(tables.use, out, child):
@@ -385,14 +359,10 @@ def _one_of_many(
     return min(leaf, cost + max(0.0, total - best))
 
 
-implement(TwoClasses, put, restrict, leaf_below, reach, value_of, allowed, pair, pair_by_ranks=_pair_of_two)
+implement(TwoClasses, restrict, leaf_below, pair, pair_by_ranks=_pair_of_two)
 implement(
     ManyClasses,
     leaf_below,
-    reach,
-    value_of,
-    allowed,
-    put=_put_label,
     restrict=_restrict_labels,
     pair=_pair_of_labels,
     pair_by_ranks=_pair_of_many,

@@ -31,28 +31,31 @@ from mipforest.searches.exact.covers import (
     evaluate_each,
 )
 from mipforest.searches.exact.open_intervals import (
+    ALL,
+    CLOSING,
     EVALUATED,
+    EVALUATING,
     LENGTH,
     LOWER,
     NEXT,
     OPEN,
     OWN_KNOWN,
     POOL_FULL,
+    REOPENING,
+    TAKEN,
+    TAKING,
     USED,
     WIDTH,
     OpenIntervals,
-    close_task,
-    evaluate_task,
+    advance,
     move,
-    run,
-    take_task,
 )
 from mipforest.searches.exact.tables import (
+    NO_SIDES,
+    LossTables,
     Rows,
-    all_rows,
     first_cover,
     larger,
-    sides_of,
     tables_of,
     workspace,
 )
@@ -184,9 +187,16 @@ class CoverSearch:
     """
 
     def __init__(
-        self, rows: Rows, depth: int, *, cost: float, tolerance: float, incumbent: float, tables: Any = None,
+        self,
+        rows: Rows,
+        depth: int,
+        *,
+        cost: float,
+        tolerance: float,
+        incumbent: float,
+        tables: LossTables | None = None,
         stop: IntArray | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.rows, self.depth, self.cost, self.tolerance = rows, depth, cost, tolerance
         self.stop = np.array([0, np.iinfo(np.int64).max]) if stop is None else stop
         #: Pairs of sides that were evaluated.
@@ -197,7 +207,8 @@ class CoverSearch:
         self._known = min(incumbent, value)
         #: Feature and threshold of the nodes of the best tree in heap order, -1 for a leaf; ``None``: the known one.
         self.splits: list[tuple[int, int]] | None = [(-1, -1)] if value < incumbent else None
-        self.tables = tables
+        #: The :class:`LossTables` of the rows, where there is something to search.
+        self.tables: Any = tables
         if depth in (2, 3) and tables is None and not self.is_trivial:
             self.tables = tables_of(rows)
         #: State of a search of three levels, and the heap of a deeper one.
@@ -254,11 +265,13 @@ class CoverSearch:
         """Search all trees of two levels; return how it ended."""
         self._taken = -np.inf
         cover = self._first_cover()
-        work = workspace(self.tables, (all_rows(self.tables),) * 2, 1000 + len(cover.at))
+        work = workspace((self.tables.all_rows(),) * 2, 1000 + len(cover.at))
         work.left.at[: len(cover.at)], work.size[0] = cover.at, len(cover.at)
         work.found[BEST] = self._known
         while True:
-            end: int = evaluate_all(self.tables, work, self.cost, self._known - self.tolerance, self.stop)
+            end: int = evaluate_all(
+                self.tables.loops, work, self.cost, self._known - self.tolerance, self.stop
+            )
             self.pairs = int(work.counts[0])
             if work.found[BEST] < self._known - self.tolerance:
                 self._known, self.splits = float(work.found[BEST]), [tuple(work.split[0].tolist())]
@@ -286,8 +299,8 @@ class CoverSearch:
         if self.depth == 2 and self.is_trivial:
             value = np.where(np.isinf(value), value, np.minimum(value, self._known))
         elif self.depth == 2:
-            work = workspace(self.tables, (all_rows(self.tables),) * 2, 1)
-            evaluate_each(self.tables, work, self._first_thresholds(), self.cost, value, self.stop)
+            work = workspace((self.tables.all_rows(),) * 2, 1)
+            evaluate_each(self.tables.loops, work, self._first_thresholds(), self.cost, value, self.stop)
             self.pairs = int(work.counts[0])
         best = int(value.argmin()) if len(value) else -1
         if best >= 0 and value[best] < self._known - self.tolerance:
@@ -346,7 +359,7 @@ class CoverSearch:
             low, high = allowed[f].tolist()
             if low <= high:
                 i = state.counts[OPEN]
-                state.key[i, WIDTH] = self.tables.weight_below[f, -1]
+                state.key[i, WIDTH] = self.tables.loops.weight_below[f, -1]
                 state.at[i] = f, low, high, i, *where[0, f], *where[1, f]
                 state.counts[OPEN] += 1
         state.counts[USED], state.counts[NEXT] = n, len(features) + 1
@@ -373,9 +386,9 @@ class CoverSearch:
         """Evaluate open intervals, one after the other, until none is left or the search is stopped."""
         assert self.state is not None
         if not self._works:
-            self._works = [workspace(self.tables, sides_of(self.tables), 256)]
+            self._works = [workspace(self.tables.sides(), 256)]
         while True:
-            end: int = run(self.tables, self.state, self._works[0], self.cost, self.tolerance, gap, self.stop)
+            end = self._advance(0, self._works[0], ALL, gap)
             self.pairs = int(self._works[0].counts[0])
             if end == FULL:
                 self._works[0] = larger(self._works[0])
@@ -384,41 +397,53 @@ class CoverSearch:
             else:
                 return end
 
+    def _advance(self, j: int, work: Workspace, stage: int, gap: float = 0.0) -> int:
+        """Do a stage of task j, or all of them until none is left; see :func:`advance`."""
+        assert self.state is not None
+        end: int = advance(
+            self.tables.loops, self.state, j, work, self.cost, self.tolerance, gap, self.stop, stage
+        )
+        return end
+
+    def _take(self, most: int, gap: float) -> int:
+        """Take open intervals as tasks; return how many."""
+        taken = 0
+        while taken < most:
+            if len(self._works) == taken:
+                self._works.append(workspace(NO_SIDES, 256))
+            if self._advance(taken, self._works[taken], TAKING, gap) != TAKEN:
+                break
+            taken += 1
+        return taken
+
+    def _close(self, ended: Sequence[bool]) -> None:
+        """Close tasks, or open them again as they were where their evaluations did not end."""
+        for j, did_end in enumerate(ended):
+            while self._advance(j, self._works[j], CLOSING if did_end else REOPENING) == POOL_FULL:
+                self._grow_state(len(ended))
+        self.pairs = int(sum(work.counts[0] for work in self._works))
+
     def _evaluate_task(self, j: int) -> bool:
         """Evaluate task j on a thread; return whether it ended."""
         assert self.state is not None
-        sides = self._sides.pop() if self._sides else sides_of(self.tables)
+        sides = self._sides.pop() if self._sides else self.tables.sides()
         work = self._works[j]._replace(side=sides)
-        while True:
-            end = evaluate_task(self.tables, self.state, j, work, self.cost, self.tolerance, self.stop)
-            if end != FULL:
-                break
+        while (end := self._advance(j, work, EVALUATING)) == FULL:
             work = larger(work)
-        self._works[j] = work._replace(side=None)
+        self._works[j] = work._replace(side=NO_SIDES)
         self._sides.append(sides)
-        return bool(end == DONE)
+        return end == DONE
 
     def _batches_of_three(self, gap: float, submit: Callable[..., list[Any]]) -> bool:
         """Evaluate open intervals, many at a time, until none is left or the search is stopped."""
         while True:
-            taken = 0
-            assert self.state is not None
-            while taken < AT_A_TIME and take_task(
-                self.tables, self.state, taken, self.cost, self.tolerance, gap
-            ):
-                taken += 1
+            taken = self._take(AT_A_TIME, gap)
             if not taken:
                 return True
-            while len(self._works) < taken:
-                self._works.append(workspace(self.tables, None, 256))
+            assert self.state is not None
             self._taken = float(self.state.task_key[:taken, LOWER].min())
             results = submit(self._evaluate_task, [(j,) for j in range(taken)])
-            for j, ended in enumerate(results):
-                while close_task(
-                    self.tables, self.state, j, self._works[j], self.cost, self.tolerance, ended
-                ):
-                    self._grow_state(taken)
-            self.pairs = int(sum(work.counts[0] for work in self._works))
+            self._close(results)
             self._taken = np.inf
             if self.stop[FLAG]:
                 return False

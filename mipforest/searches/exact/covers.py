@@ -35,8 +35,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import entry, kernel, operation
+from mipforest.searches import entry, kernel
+from mipforest.searches.addresses import call
 from mipforest.searches.exact.domains import ROOT, SIDE, UPPER
+from mipforest.searches.exact.operations import Side, Tables
 
 #: Columns of :attr:`Cover.at`: feature, first and last threshold, and the evaluation of which its numbers are: that
 #: number where the interval is one threshold that was evaluated, else the number below 0.
@@ -76,15 +78,17 @@ class Workspace(NamedTuple):
     size
         (2,) number of intervals of each, in and out.
     side
-        (2,) rows on each side, as :func:`pair` takes them.
+        (2,) rows on each side: :class:`~mipforest.searches.exact.operations.Side`.
     found
         (9,) see the names of its entries.
     split
         (2, 2) feature and threshold of the best split of each side; -1 where it is a leaf.
     best
         (6,) root and splits of an incumbent that was found; -1 in front where none was.
-    totals, out
-        For sums of classes and walks.
+    node
+        The node at work: see the entries of :mod:`mipforest.searches.exact.domains`.
+    losses
+        (2,) what operations write.
     counts
         (1,) pairs of sides that were evaluated, in and out.
     """
@@ -96,130 +100,74 @@ class Workspace(NamedTuple):
     found: FloatArray
     split: IntArray
     best: IntArray
-    totals: Any
-    out: Any
+    node: IntArray
+    losses: FloatArray
     counts: IntArray
 
 
-@operation
-def put(tables: Any, rows: Any, row: int, g: int, slot: int, t: int) -> None:
-    """Write a row into a slot of the order of g, and into the sums below rank t."""
-    raise NotImplementedError
-
-
-@operation
-def restrict(tables: Any, sides: Any, f: int, t: int) -> None:
+@kernel
+def restrict(tables: Tables, sides: Any, f: int, t: int) -> None:
     """Write the rows below a threshold into the left side, and those from it on into the right one."""
-    raise NotImplementedError
+    call(tables.restrict, (tables.words, sides[0].words, sides[1].words, f, t))
+    if tables.restrict_sized != 0:
+        call(tables.restrict_sized, (tables.sized, sides[0].sized, sides[1].sized, f, t))
 
 
-@operation
-def leaf_below(tables: Any, f: int, t: int, right: bool) -> tuple[float, float]:
+@kernel
+def leaf_below(tables: Tables, f: int, t: int, right: bool) -> tuple[float, float]:
     """Return the loss of one leaf for the rows below a threshold, or for those from it on.
 
     The second number is its value: infinite if there are fewer than ``N_min`` samples.
     """
-    raise NotImplementedError
-
-
-@operation
-def reach(tables: Any, excess: float) -> float:
-    """Return the weight of rows that may change sides before a loss falls by more than a value, -1 if it is unknown."""
-    raise NotImplementedError
-
-
-@operation
-def pair(
-    tables: Any, rows: Any, f: int, below: int, first: int, cost: float, totals: Any, out: Any
-) -> tuple[float, float]:
-    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
-    raise NotImplementedError
-
-
-@operation
-def value_of(
-    tables: Any, rows: Any, f: int, t: int, cost: float, left: float, right: float, out: Any
-) -> tuple[float, float]:
-    """Return what both numbers of :func:`pair` at a threshold are for leaves of at least ``N_min`` samples."""
-    raise NotImplementedError
-
-
-@operation
-def allowed(tables: Any, rows: Any, f: int) -> tuple[int, int]:
-    """Return the first and the last threshold with ``N_min`` samples of a side below it and from it on."""
-    raise NotImplementedError
-
-
-@entry
-def fill(order: NDArray[np.int32], rank: NDArray[np.int32], rows: Any, lanes: int, tables: Any) -> None:
-    """Write the tables of rows.
-
-    Parameters
-    ----------
-    order
-        (p, n) rows in the order of each feature.
-    rank, rows
-        (p, n) ranks, and (n, V) what :func:`put` reads of a row.
-    lanes
-        Rows of a vector.
-    tables
-        All zeros, with the penalty everywhere, and -1 in the place of labels.
-    """
-    p, n = order.shape
-    steps = tables.walk.shape[1] // lanes
-    for g in range(p):
-        i = 0
-        for lane in range(lanes):
-            for s in range(steps):
-                if i < n:
-                    row, slot = order[g, i], s * lanes + lane
-                    for f in range(len(tables.rank)):
-                        tables.rank[f, g, slot] = rank[f, row]
-                    if i == n - 1 or rank[g, order[g, i + 1]] != rank[g, row]:
-                        tables.penalty[g, slot] = 0
-                    put(tables, rows, row, g, slot, rank[g, row] + 1)
-                i += 1
-        for t in range(1, tables.below.shape[1]):
-            tables.weight_below[g, t] += tables.weight_below[g, t - 1]
-            for k in range(tables.below.shape[2]):
-                tables.below[g, t, k] += tables.below[g, t - 1, k]
+    loss = call(tables.leaf, (tables.words, f, t, 1 if right else 0))
+    if tables.N_min <= 1:
+        return loss, loss
+    size, last = tables.size_below[f, t], tables.size_below.shape[1] - 1
+    if right:
+        size = tables.size_below[f, last] - size
+    return loss, loss if size >= tables.N_min else np.inf
 
 
 @kernel
-def choose_slots(
-    ranks: Any, own: Any, first: int, beyond: int, n: int, lanes: int, steps: int, slots: IntArray, N: int, penalty: Any
-) -> None:  # fmt: skip
-    """Write the slots of the rows of a side in the order of a feature, by chunks of their own; -1 in empty ones.
+def reach(tables: Tables, excess: float) -> float:
+    """Return the weight of rows that may change sides before a loss falls by more than a value, -1 if it is unknown."""
+    return excess if tables.moves != 0 else -1.0
 
-    Parameters
-    ----------
-    ranks, own
-        (lanes * steps,) ranks by slot, in the feature of the threshold and in that of the order.
-    first, beyond
-        Ranks of the side.
-    n, lanes, steps
-        Number of rows, and of lanes and vectors of the order.
-    slots, N
-        (N,) written, and how many there are.
-    penalty
-        (N,) 0 written behind the last row of each value.
-    """
-    for j in range(N):
-        slots[j] = -1
-    k, new, last = 0, 0, -1
-    for lane in range(lanes):
-        for slot in range(lane, min(steps, n - k) * lanes + lane, lanes):
-            if first <= ranks[slot] < beyond:
-                slots[new] = slot
-                if last >= 0 and own[slots[last]] != own[slot]:
-                    penalty[last] = 0
-                last = new
-                new += lanes
-                if new >= N:
-                    new = new % lanes + 1
-        k += steps
-    if last >= 0:
-        penalty[last] = 0
+
+@kernel
+def pair(
+    tables: Tables,
+    rows: Side,
+    f: int,
+    below: int,
+    first: int,
+    cost: float,
+    node: IntArray,
+    losses: FloatArray,
+) -> tuple[float, float]:
+    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
+    call(tables.pair, (tables.words, rows.words, f, below, first, cost, node, losses))
+    return losses[0], losses[1]
+
+
+@kernel
+def value_of(
+    tables: Tables, rows: Side, f: int, t: int, cost: float, left: float, right: float, node: IntArray,
+    losses: FloatArray,
+) -> tuple[float, float]:  # fmt: skip
+    """Return what both numbers of :func:`pair` at a threshold are for leaves of at least ``N_min`` samples."""
+    if tables.N_min <= 1:
+        return left, right
+    call(tables.value, (tables.sized, rows.sized, f, t, cost, node, losses))
+    return losses[0], losses[1]
+
+
+@kernel
+def allowed(tables: Tables, rows: Side, f: int) -> tuple[int, int]:
+    """Return the first and the last threshold with ``N_min`` samples of a side below it and from it on."""
+    if tables.N_min <= 1:
+        return 1, tables.weight_below.shape[1]
+    return rows.allowed[f, 0], rows.allowed[f, 1]
 
 
 @kernel
@@ -257,7 +205,7 @@ def copy_interval(source: Cover, i: int, to: Cover, q: int) -> None:
 
 
 @kernel
-def _least(tables: Any, rows: Any, cover: Cover, size: int, stamp: int) -> tuple[int, float]:
+def _least(tables: Tables, rows: Side, cover: Cover, size: int, stamp: int) -> tuple[int, float]:
     """Return the interval with the least bound for the rows at work, and that bound; -1 where none may be split."""
     i, least, f, first, last = -1, np.inf, -1, 0, 0
     for q in range(size):
@@ -281,8 +229,8 @@ def _least(tables: Any, rows: Any, cover: Cover, size: int, stamp: int) -> tuple
 
 @kernel
 def refine(
-    tables: Any,
-    rows: Any,
+    tables: Tables,
+    rows: Side,
     cover: Cover,
     size: int,
     keep: float,
@@ -320,7 +268,7 @@ def refine(
         :data:`DONE`, :data:`FULL` or :data:`STOPPED`; the number of intervals; and the least bound for these rows, at
         most ``keep``.
     """
-    work.out[SIDE] = side
+    work.node[SIDE] = side
     while True:
         i, bound = _least(tables, rows, cover, size, stamp)
         if i < 0 or bound >= target or bound >= keep:
@@ -345,10 +293,10 @@ def refine(
             put_interval(cover, i, f, max(low, first), min(high, last), 0, left, right, 0.0)
             continue
         work.counts[0] += 1
-        work.out[UPPER] = f
+        work.node[UPPER] = f
         weight_below = tables.weight_below[f]
         if low == high or abs(seen) != stamp:
-            x, y = pair(tables, rows, f, low, high, cost, work.totals, work.out)
+            x, y = pair(tables, rows, f, low, high, cost, work.node, work.losses)
             value = _value(tables, rows, work, side, f, low, x, y, cost) if low == high else 0.0
             x, y = max(x, left), max(y, right)
             put_interval(cover, i, f, low, high, stamp, x, y, max(value, x + y))
@@ -357,7 +305,7 @@ def refine(
                 copy_interval(cover, size, cover, i)
             continue
         c = middle(weight_below, low, high)
-        x, y = pair(tables, rows, f, c, c, cost, work.totals, work.out)
+        x, y = pair(tables, rows, f, c, c, cost, work.node, work.losses)
         size -= 1
         copy_interval(cover, size, cover, i)
         if x + y < keep:
@@ -381,12 +329,12 @@ def refine(
 
 @kernel
 def _value(
-    tables: Any, rows: Any, work: Workspace, side: int, f: int, t: int, x: float, y: float, cost: float
+    tables: Tables, rows: Side, work: Workspace, side: int, f: int, t: int, x: float, y: float, cost: float
 ) -> float:
     """Return the value of a threshold, its bound where that is no better than what is known; note a better tree."""
     value = x + y
     if value + cost < work.found[BEST + side]:
-        x, y = value_of(tables, rows, f, t, cost, x, y, work.out)
+        x, y = value_of(tables, rows, f, t, cost, x, y, work.node, work.losses)
         value = x + y
         if value + cost < work.found[BEST + side]:
             work.found[BEST + side], work.split[side, 0], work.split[side, 1] = value + cost, f, t
@@ -409,7 +357,7 @@ def thin(cover: Cover, size: int, keep: float) -> tuple[int, float]:
 
 
 @entry
-def evaluate_all(tables: Any, work: Workspace, cost: float, keep: float, stop: IntArray) -> int:
+def evaluate_all(tables: Tables, work: Workspace, cost: float, keep: float, stop: IntArray) -> int:
     """Find the best tree of two levels for all rows, if it loses less than a value; the cover is the left one.
 
     Returns
@@ -419,7 +367,7 @@ def evaluate_all(tables: Any, work: Workspace, cost: float, keep: float, stop: I
         least loss.
     """
     target = min(keep, work.found[BEST]) - cost
-    work.out[ROOT] = -1
+    work.node[ROOT] = -1
     end, work.size[0], bound = refine(
         tables, work.side[0], work.left, work.size[0], keep - cost, target, 1, cost, work, 0, stop
     )
@@ -429,7 +377,7 @@ def evaluate_all(tables: Any, work: Workspace, cost: float, keep: float, stop: I
 
 @entry
 def evaluate_each(
-    tables: Any, work: Workspace, first: IntArray, cost: float, value: FloatArray, stop: IntArray
+    tables: Tables, work: Workspace, first: IntArray, cost: float, value: FloatArray, stop: IntArray
 ) -> int:
     """Find the value of the best tree of two levels for every threshold of its root, on all rows.
 
@@ -449,9 +397,9 @@ def evaluate_each(
                 if stop[FLAG] != 0 or work.counts[0] >= stop[MAX_PAIRS]:
                     return STOPPED
                 work.counts[0] += 1
-                work.out[SIDE], work.out[ROOT], work.out[UPPER] = 0, -1, f
-                x, y = pair(tables, work.side[0], f, t, t, cost, work.totals, work.out)
-                x, y = value_of(tables, work.side[0], f, t, cost, x, y, work.out)
+                work.node[SIDE], work.node[ROOT], work.node[UPPER] = 0, -1, f
+                x, y = pair(tables, work.side[0], f, t, t, cost, work.node, work.losses)
+                x, y = value_of(tables, work.side[0], f, t, cost, x, y, work.node, work.losses)
                 value[number] = cost + x + y
                 if value[number] < work.found[BEST]:
                     work.found[BEST], work.split[0, 0], work.split[0, 1] = value[number], f, t
@@ -460,7 +408,7 @@ def evaluate_each(
 
 @kernel
 def evaluate(
-    tables: Any,
+    tables: Tables,
     work: Workspace,
     f: int,
     t: int,
@@ -499,7 +447,7 @@ def evaluate(
         :data:`DONE`, :data:`FULL` or :data:`STOPPED`.
     """
     found = work.found
-    work.out[ROOT] = f
+    work.node[ROOT] = f
     if not again:
         restrict(tables, work.side, f, t)
         for side in range(2):

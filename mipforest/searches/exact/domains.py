@@ -15,8 +15,8 @@ import numpy as np
 
 from mipforest.searches import kernel
 
-#: Entries of :attr:`Workspace.out` behind those of walks: the upper node at work, the feature of the root (-1 without a
-#: root above it), and the feature of the upper node; and how many entries there are.
+#: Entries of :attr:`Workspace.node`, and of what walks write, behind their own: the upper node at work, the feature of
+#: the root (-1 without a root above it), and the feature of the upper node; and how many entries there are.
 SIDE, ROOT, UPPER, OUT = 6, 7, 8, 12
 
 #: Columns of ``use`` behind the features: whether the node has to split, and whether groups come once on a path.
@@ -27,7 +27,7 @@ def any_split(p: int) -> dict[str, Any]:
     """Return masks that let every last node split on each of p features, or not split."""
     use = np.ones((2, 2, p + COLUMNS), np.uint8)
     use[:, :, p:] = 0
-    return {"use": use, "group": np.arange(p), "must": np.zeros(2, np.uint8)}
+    return {"use": use, "group": np.arange(p)}
 
 
 @kernel

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import Int32Array, IntArray
 from mipforest.searches import implement, kernel
-from mipforest.searches.exact import covers
+from mipforest.searches.exact import operations
 from mipforest.searches.exact.classes import pair_by_ranks
 
 
@@ -28,16 +28,11 @@ class GatheredTables(NamedTuple):
         (p, N) rows in the slots of each order; row 0 in empty slots.
     rank
         (p, n) ranks of the rows; 16 or 32 bits.
-    below, weight_below
-        Those of ``classes``.
     """
 
     classes: Any
     row: Int32Array
     rank: NDArray[Any]
-    below: NDArray[Any]
-    weight_below: NDArray[Any]
-    must: NDArray[Any]
 
 
 class GatheredSide(NamedTuple):
@@ -86,7 +81,7 @@ def _place(tables: GatheredTables, rows: GatheredSide, f: int) -> int:
 def restrict(tables: GatheredTables, sides: tuple[GatheredSide, GatheredSide], f: int, t: int) -> None:
     """Write the walks of the rows below a threshold, and of those from it on."""
     rank, walk = tables.rank[f], tables.classes.walk
-    outside = 0 if tables.below.shape[2] == 2 else -1
+    outside = 0 if tables.classes.below.shape[2] == 2 else -1
     for g in range(walk.shape[0]):
         row, on_left, on_right = tables.row[g], sides[0].walk[g], sides[1].walk[g]
         for i in range(len(row)):
@@ -96,29 +91,9 @@ def restrict(tables: GatheredTables, sides: tuple[GatheredSide, GatheredSide], f
 
 
 @kernel
-def leaf_below(tables: GatheredTables, f: int, t: int, right: bool) -> tuple[float, float]:
-    """Return the loss of one leaf for the rows below a threshold, or for those from it on; twice."""
-    return covers.leaf_below(tables.classes, f, t, right)
-
-
-@kernel
-def reach(tables: GatheredTables, excess: float) -> float:  # noqa: ARG001
-    """Return the weight of rows that may change sides before a loss falls by more than a value."""
-    return excess
-
-
-@kernel
-def value_of(
-    tables: GatheredTables, rows: GatheredSide, f: int, t: int, cost: float, left: float, right: float, out: Any  # noqa: ARG001
-) -> tuple[float, float]:  # fmt: skip
-    """Return both numbers: leaves may have any size."""
-    return left, right
-
-
-@kernel
-def allowed(tables: GatheredTables, rows: GatheredSide, f: int) -> tuple[int, int]:  # noqa: ARG001
-    """Return the first and the last threshold: leaves may have any size."""
-    return 1, tables.below.shape[1]
+def leaf_below(tables: GatheredTables, f: int, t: int, right: bool) -> float:
+    """Return the loss of one leaf for the rows below a threshold, or for those from it on."""
+    return operations.leaf_below(tables.classes, f, t, right)
 
 
 @kernel
@@ -131,4 +106,4 @@ def pair(
     return pair_by_ranks(tables.classes, ranks, rows.walk, below, first, cost, totals, out)
 
 
-implement(GatheredTables, restrict, leaf_below, reach, value_of, allowed, pair)
+implement(GatheredTables, restrict, leaf_below, pair)

@@ -33,6 +33,7 @@ from mipforest.searches.exact.covers import (
     middle,
     reach,
 )
+from mipforest.searches.exact.operations import Tables
 
 #: Columns of :attr:`OpenIntervals.at` behind feature, first and last threshold: number of its making; where its left
 #: cover begins in the pool, and its length; the same of its right cover.
@@ -46,7 +47,7 @@ LOWER, ON_LEFT, ON_RIGHT, WIDTH = range(4)
 THRESHOLD, EVALUATION = 8, 9
 
 #: Entries of :attr:`OpenIntervals.counts`: number of open intervals; used intervals of the pool; the next number; what
-#: :func:`run` does next.
+#: :func:`advance` does next.
 OPEN, USED, NEXT, STAGE = range(4)
 
 #: Entries of :attr:`OpenIntervals.value`: value of both sides that is known; least bound, for leaves of any size, of
@@ -56,11 +57,11 @@ OWN_KNOWN, EVALUATED = range(2)
 #: Entries of :attr:`Workspace.counts` behind the pairs: whether an evaluation is to go on.
 BEGUN = 1
 
-#: Stages of :func:`run`.
-TAKING, EVALUATING, CLOSING = range(3)
+#: Stages of :func:`advance`, and all of them.
+TAKING, EVALUATING, CLOSING, REOPENING, ALL = range(5)
 
-#: How :func:`run` ends, beside the ends of an evaluation: the pool or the heap is full.
-POOL_FULL = 3
+#: How :func:`advance` ends, beside the ends of an evaluation: the pool or the heap is full; an interval was taken.
+POOL_FULL, TAKEN = 3, 4
 
 
 class OpenIntervals(NamedTuple):
@@ -153,21 +154,12 @@ def limit_of(s: OpenIntervals, cost: float, tolerance: float, gap: float) -> flo
     return float(known - max(tolerance, gap * abs(known + cost)))
 
 
-@entry
-def take_task(tables: Any, s: OpenIntervals, j: int, cost: float, tolerance: float, gap: float) -> bool:
-    """Take the interval of the least bound as task j; return whether there is one that may hold a better tree."""
-    if s.counts[OPEN] == 0 or s.key[0, LOWER] >= limit_of(s, cost, tolerance, gap):
-        return False
-    take(s, j, tables.weight_below)
-    return True
-
-
 # ---------------------------------------------------------------------- evaluation
 
 
 @kernel
 def _evaluate(
-    tables: Any, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, stop: IntArray
+    tables: Tables, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, stop: IntArray
 ) -> int:  # fmt: skip
     at, key = s.task_at[j], s.task_key[j]
     again = work.counts[BEGUN] != 0
@@ -192,24 +184,13 @@ def _evaluate(
     return end
 
 
-@entry
-def evaluate_task(
-    tables: Any, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, stop: IntArray
-) -> int:  # fmt: skip
-    """Evaluate task j; return how that ended: if it was :data:`FULL`, go on with larger covers in the workspace.
-
-    Tasks are evaluated at the same time by many threads, each with a workspace of its own.
-    """
-    return _evaluate(tables, s, j, work, cost, tolerance, stop)
-
-
 # ---------------------------------------------------------------------- what is left of an interval
 
 
 @kernel
 def _open(
-    tables: Any, s: OpenIntervals, f: int, low: int, high: int, left: float, right: float, covers: tuple[Cover, Cover],
-    begin: tuple[int, int], length: tuple[int, int], keep: float, cost: float,
+    tables: Tables, s: OpenIntervals, f: int, low: int, high: int, left: float, right: float,
+    covers: tuple[Cover, Cover], begin: tuple[int, int], length: tuple[int, int], keep: float, cost: float,
 ) -> None:  # fmt: skip
     """Open a part of an interval, with what its covers say now that the incumbent may be better."""
     i, used = s.counts[OPEN], s.counts[USED]
@@ -257,7 +238,7 @@ def _reopen(s: OpenIntervals, j: int) -> None:
 
 @kernel
 def _close(
-    tables: Any, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float
+    tables: Tables, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float
 ) -> int:  # fmt: skip
     at, found, size = s.task_at[j], work.found, work.size
     old = at[LENGTH] + at[LENGTH + 2]
@@ -293,61 +274,60 @@ def _close(
 
 
 @entry
-def close_task(
-    tables: Any, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, ended: bool
+def advance(
+    tables: Tables, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, gap: float,
+    stop: IntArray, stage: int,
 ) -> int:  # fmt: skip
-    """Keep the tree that the evaluation of task j has found, and open what is left of its interval.
+    """Take an open interval as task j, evaluate it and close it: one of these stages, or all until none is left.
+
+    One function, as all that it calls is compiled once so. Tasks are evaluated at the same time by many threads, each
+    with a workspace of its own.
 
     Parameters
     ----------
-    ended
-        Whether the evaluation was not stopped; else the interval is opened again as it was.
+    stage
+        :data:`TAKING` the interval of the least bound; :data:`EVALUATING` it; :data:`CLOSING` it: keeping the tree that
+        was found, and opening what is left; :data:`REOPENING` it as it was, as its evaluation was stopped; or
+        :data:`ALL`, until no interval may hold a better tree.
 
     Returns
     -------
     int
-        :data:`DONE`, or :data:`POOL_FULL`: nothing was done, call again with a larger pool and heap.
+        :data:`DONE`: the stage is, or there is none to take; :data:`TAKEN`; :data:`STOPPED`. :data:`FULL` or
+        :data:`POOL_FULL`: call again with larger covers in the workspace, or with a larger pool and heap.
     """
-    if not ended:
-        if s.counts[OPEN] + 1 > len(s.key):
-            return POOL_FULL
-        _reopen(s, j)
-        return DONE
-    return _close(tables, s, j, work, cost, tolerance)
-
-
-@entry
-def run(
-    tables: Any, s: OpenIntervals, work: Workspace, cost: float, tolerance: float, gap: float,
-    stop: IntArray,
-) -> int:  # fmt: skip
-    """Evaluate open intervals until none may hold a better tree.
-
-    Returns
-    -------
-    int
-        :data:`DONE` or :data:`STOPPED`; :data:`FULL` or :data:`POOL_FULL`: call again with more memory.
-    """
+    at = s.counts[STAGE] if stage == ALL else stage
     while True:
-        if s.counts[STAGE] == TAKING:
+        if at == TAKING:
             if s.counts[OPEN] == 0 or s.key[0, LOWER] >= limit_of(s, cost, tolerance, gap):
                 return DONE
-            if stop[FLAG] != 0:
+            if stage == ALL and stop[FLAG] != 0:
                 return STOPPED
-            take(s, 0, tables.weight_below)
+            take(s, j, tables.weight_below)
+            if stage != ALL:
+                return TAKEN
+            at = EVALUATING
+        if at == EVALUATING:
+            end = _evaluate(tables, s, j, work, cost, tolerance, stop)
+            if stage != ALL:
+                return end
             s.counts[STAGE] = EVALUATING
-        if s.counts[STAGE] == EVALUATING:
-            end = _evaluate(tables, s, 0, work, cost, tolerance, stop)
             if end == FULL:
                 return end
-            if end == STOPPED:
-                _reopen(s, 0)
-                s.counts[STAGE] = TAKING
-                return end
-            s.counts[STAGE] = CLOSING
-        if _close(tables, s, 0, work, cost, tolerance) != DONE:
-            return POOL_FULL
-        s.counts[STAGE] = TAKING
+            at = REOPENING if end == STOPPED else CLOSING
+        if at == REOPENING:
+            if s.counts[OPEN] + 1 > len(s.key):
+                return POOL_FULL
+            _reopen(s, j)
+            s.counts[STAGE] = TAKING
+            return DONE if stage == REOPENING else STOPPED
+        end = _close(tables, s, j, work, cost, tolerance)
+        if stage != ALL:
+            return end
+        s.counts[STAGE] = CLOSING if end != DONE else TAKING
+        if end != DONE:
+            return end
+        at = TAKING
 
 
 @entry

@@ -4,7 +4,7 @@ Tables hold every row once, in memory that grows with n p.
 
 **At least N_min samples in each leaf.** More rows may allow a split that fewer do not, so bounds are those of leaves of
 any size (:mod:`mipforest.searches.exact.covers`), by vector walks where these take the loss. Values are asked for
-rarely, where a bound is below the best value: by plain loops. Tables for both are :class:`SizedTables`.
+rarely, where a bound is below the best value: by plain loops.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import entry, implement, kernel
-from mipforest.searches.exact import covers
 from mipforest.searches.exact.domains import has_to_split, usable
 from mipforest.searches.medians import settle, take_out
 
@@ -43,10 +42,6 @@ class PlainTables(NamedTuple):
         (n,) number of samples in each row.
     below
         (p, U + 1, V) sums over the rows below each rank.
-    weight_below
-        (p, U + 1) most that moving these rows changes a number of errors by; their number for regression.
-    size_below
-        (p, U + 1) number of their samples.
     """
 
     kind: int
@@ -58,11 +53,8 @@ class PlainTables(NamedTuple):
     place: Int32Array
     size: IntArray
     below: FloatArray
-    weight_below: FloatArray
-    size_below: IntArray
     use: NDArray[np.uint8]
     group: IntArray
-    must: NDArray[np.uint8]
 
 
 class PlainSide(NamedTuple):
@@ -145,19 +137,14 @@ def _note_allowed(tables: PlainTables, side: PlainSide) -> None:
 
 
 @kernel
-def leaf_below(tables: PlainTables, f: int, t: int, right: bool) -> tuple[float, float]:
-    """Return the loss of one leaf for the rows below a threshold, or for those from it on, and its value."""
+def leaf_below(tables: PlainTables, f: int, t: int, right: bool) -> float:
+    """Return the loss of one leaf for the rows below a threshold, or for those from it on."""
     last = tables.below.shape[1] - 1
-    size = tables.size_below[f, t]
-    if right:
-        size = tables.size_below[f, last] - size
     if tables.kind == ABSOLUTE:
-        loss = _median_loss(tables, f, t, right)
-    else:
-        loss = _loss_of_difference(
-            tables.kind, tables.below[f, last if right else t], tables.below[f, t if right else 0]
-        )
-    return loss, loss if size >= tables.N_min else np.inf
+        return _median_loss(tables, f, t, right)
+    return _loss_of_difference(
+        tables.kind, tables.below[f, last if right else t], tables.below[f, t if right else 0]
+    )
 
 
 @kernel
@@ -192,12 +179,6 @@ def _loss_of_difference(kind: int, more: FloatArray, less: FloatArray) -> float:
     return float(max(0.0, more[2] - less[2] - s * s / w)) if w > 0.0 else 0.0
 
 
-@kernel
-def reach(tables: PlainTables, excess: float) -> float:
-    """Return the weight of rows that may change sides before a loss falls by more than a value, -1 if it is unknown."""
-    return excess if tables.kind == COSTS else -1.0
-
-
 # ---------------------------------------------------------------------- best splits
 
 
@@ -213,18 +194,10 @@ def pair(
 
 @kernel
 def value_of(
-    tables: PlainTables, rows: PlainSide, f: int, t: int, cost: float, left: float, right: float, out: Any
+    tables: PlainTables, rows: PlainSide, f: int, t: int, cost: float, out: Any
 ) -> tuple[float, float]:
-    """Return what both numbers of a pair at a threshold are for leaves of at least ``N_min`` samples."""
-    if tables.N_min == 1:
-        return left, right
+    """Return both numbers of a pair at a threshold for leaves of at least ``N_min`` samples."""
     return _scan(tables, rows, f, t, t, cost, tables.N_min, out)
-
-
-@kernel
-def allowed(tables: PlainTables, rows: PlainSide, f: int) -> tuple[int, int]:  # noqa: ARG001
-    """Return the first and the last threshold with ``N_min`` samples of a side below it and from it on."""
-    return rows.allowed[f, 0], rows.allowed[f, 1]
 
 
 @kernel
@@ -416,80 +389,4 @@ def take_all(tables: PlainTables, side: PlainSide) -> None:
     _note_allowed(tables, side)
 
 
-implement(PlainTables, restrict, leaf_below, reach, pair, value_of, allowed)
-
-
-# ---------------------------------------------------------------------- leaf sizes
-
-
-class SizedTables(NamedTuple):
-    """Tables for bounds and for values, and the sums of the former."""
-
-    bounds: Any
-    values: PlainTables
-    below: NDArray[Any]
-    weight_below: NDArray[Any]
-    must: NDArray[Any]
-
-
-class SizedSide(NamedTuple):
-    """A side of both."""
-
-    bounds: Any
-    values: PlainSide
-
-
-@kernel
-def restrict_sized(tables: SizedTables, sides: tuple[SizedSide, SizedSide], f: int, t: int) -> None:
-    """Write the rows below a threshold into the left side, and those from it on into the right one."""
-    covers.restrict(tables.bounds, (sides[0].bounds, sides[1].bounds), f, t)
-    covers.restrict(tables.values, (sides[0].values, sides[1].values), f, t)
-
-
-@kernel
-def leaf_below_sized(tables: SizedTables, f: int, t: int, right: bool) -> tuple[float, float]:
-    """Return the loss of one leaf for the rows below a threshold, or for those from it on, and its value."""
-    loss, _ = covers.leaf_below(tables.bounds, f, t, right)
-    size, last = tables.values.size_below[f, t], tables.values.size_below.shape[1] - 1
-    if right:
-        size = tables.values.size_below[f, last] - size
-    return loss, loss if size >= tables.values.N_min else np.inf
-
-
-@kernel
-def reach_sized(tables: SizedTables, excess: float) -> float:
-    """Return the weight of rows that may change sides before a loss falls by more than a value, -1 if it is unknown."""
-    return covers.reach(tables.bounds, excess)
-
-
-@kernel
-def pair_sized(
-    tables: SizedTables, rows: SizedSide, f: int, below: int, first: int, cost: float, totals: Any, out: Any
-) -> tuple[float, float]:
-    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
-    return covers.pair(tables.bounds, rows.bounds, f, below, first, cost, totals, out)
-
-
-@kernel
-def value_of_sized(
-    tables: SizedTables, rows: SizedSide, f: int, t: int, cost: float, left: float, right: float, out: Any
-) -> tuple[float, float]:
-    """Return what both numbers of a pair at a threshold are for leaves of at least ``N_min`` samples."""
-    return covers.value_of(tables.values, rows.values, f, t, cost, left, right, out)
-
-
-@kernel
-def allowed_sized(tables: SizedTables, rows: SizedSide, f: int) -> tuple[int, int]:  # noqa: ARG001
-    """Return the first and the last threshold with ``N_min`` samples of a side below it and from it on."""
-    return rows.values.allowed[f, 0], rows.values.allowed[f, 1]
-
-
-implement(
-    SizedTables,
-    restrict=restrict_sized,
-    leaf_below=leaf_below_sized,
-    reach=reach_sized,
-    pair=pair_sized,
-    value_of=value_of_sized,
-    allowed=allowed_sized,
-)
+implement(PlainTables, restrict, leaf_below, pair, value_of)

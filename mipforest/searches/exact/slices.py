@@ -35,10 +35,8 @@ from mipforest.searches.exact.open_intervals import (
     USED,
     WIDTH,
     OpenIntervals,
-    close_task,
-    take_task,
 )
-from mipforest.searches.exact.tables import Rows, workspace
+from mipforest.searches.exact.tables import Rows
 from mipforest.searches.workers import HAND_BACK, SHARED_AFTER, Part, Shared, Workers
 from mipforest.time_budget import TimeBudget
 
@@ -248,17 +246,9 @@ class SlicedSearch(CoverSearch):
 
     def _step_of_three(self, gap: float, threads: int, pool: ThreadPoolExecutor) -> bool:
         """Evaluate some open intervals at a time; return whether there were any."""
-        taken, tables = 0, self.tables
-        assert self.state is not None
-        while taken < threads and take_task(tables, self.state, taken, self.cost, self.tolerance, gap):
-            taken += 1
-        while len(self._works) < taken:
-            self._works.append(workspace(tables, None, 256))
+        taken = self._take(threads, gap)
         running = [pool.submit(self._evaluate_task, j) for j in range(taken)]
-        for j, ended in enumerate([future.result() for future in running]):
-            while close_task(tables, self.state, j, self._works[j], self.cost, self.tolerance, ended):
-                self._grow_state(taken)
-        self.pairs = int(sum(work.counts[0] for work in self._works))
+        self._close([future.result() for future in running])
         return taken > 0
 
     def _step_of_more(

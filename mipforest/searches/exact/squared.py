@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import implement, kernel
-from mipforest.searches.exact.covers import choose_slots
 from mipforest.searches.exact.domains import has_to_split, usable
-from mipforest.searches.exact.walks import TWO_WIDE, WIDE_LANES, walk_squared
+from mipforest.searches.exact.walks import TWO_WIDE, WIDE_LANES, choose_slots, walk_squared
 
 
 class Part(NamedTuple):
@@ -61,19 +60,6 @@ class SquaredTables(NamedTuple):
     least: FloatArray
     use: NDArray[np.uint8]
     group: IntArray
-    must: NDArray[np.uint8]
-
-
-@kernel
-def put(tables: SquaredTables, rows: FloatArray, row: int, g: int, slot: int, t: int) -> None:
-    """Write a row, of its three sums, into a slot of the order of g, and into the sums below rank t."""
-    p = tables.rank.shape[0]
-    tables.walk[g, slot], tables.walk[p + g, slot] = rows[row, 0], rows[row, 1]
-    if g == 0:
-        tables.walk[2 * p, slot] = rows[row, 2]
-    for v in range(3):
-        tables.below[g, t, v] += rows[row, v]
-    tables.weight_below[g, t] += 1
 
 
 @kernel
@@ -112,34 +98,13 @@ def _copy(tables: SquaredTables, part: Part, f: int, first: int, beyond: int) ->
 
 
 @kernel
-def leaf_below(tables: SquaredTables, f: int, t: int, right: bool) -> tuple[float, float]:
-    """Return the loss of one leaf for the rows below a threshold, or for those from it on; twice."""
+def leaf_below(tables: SquaredTables, f: int, t: int, right: bool) -> float:
+    """Return the loss of one leaf for the rows below a threshold, or for those from it on."""
     w, s, q = tables.below[f, t, 0], tables.below[f, t, 1], tables.below[f, t, 2]
     if right:
         last = tables.below.shape[1] - 1
         w, s, q = tables.below[f, last, 0] - w, tables.below[f, last, 1] - s, tables.below[f, last, 2] - q
-    loss = max(0.0, q - s * s / w) if w > tables.least[0] else 0.0
-    return loss, loss
-
-
-@kernel
-def reach(tables: SquaredTables, excess: float) -> float:  # noqa: ARG001
-    """Return the number of rows that may change sides before a loss falls by more than a value: nothing is known."""
-    return -1.0
-
-
-@kernel
-def value_of(
-    tables: SquaredTables, rows: Part, f: int, t: int, cost: float, left: float, right: float, out: Any  # noqa: ARG001
-) -> tuple[float, float]:  # fmt: skip
-    """Return both numbers: leaves may have any size."""
-    return left, right
-
-
-@kernel
-def allowed(tables: SquaredTables, rows: Part, f: int) -> tuple[int, int]:  # noqa: ARG001
-    """Return the first and the last threshold: leaves may have any size."""
-    return 1, tables.below.shape[1]
+    return max(0.0, q - s * s / w) if w > tables.least[0] else 0.0
 
 
 @kernel
@@ -183,4 +148,4 @@ def pair(
     )
 
 
-implement(SquaredTables, put, restrict, leaf_below, reach, value_of, allowed, pair)
+implement(SquaredTables, restrict, leaf_below, pair)

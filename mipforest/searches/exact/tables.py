@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from mipforest.searches.addresses import words_of
 from mipforest.searches.exact.classes import LabelPart, ManyClasses, TwoClasses
-from mipforest.searches.exact.covers import Cover, Workspace, fill
+from mipforest.searches.exact.covers import Cover, Workspace
 from mipforest.searches.exact.domains import OUT, any_split
 from mipforest.searches.exact.gathered import GatheredSide, GatheredTables
+from mipforest.searches.exact.operations import RowsAtWork, Side, Tables, addresses_for
 from mipforest.searches.exact.plain import (
     ABSOLUTE,
     COSTS,
     SQUARED,
     PlainSide,
     PlainTables,
-    SizedSide,
-    SizedTables,
     losses_of_splits,
     take_all,
 )
@@ -200,91 +200,225 @@ def bytes_of_ranks(rows: int, p: int, n_values: int) -> int:
     return (2 if n_values <= MAX_SHORT_RANKS else 4) * p * p * rows
 
 
-def tables_of(rows: Rows) -> Any:
+@dataclass(frozen=True, eq=False)
+class LossTables:
+    """Tables of rows, and how loops over covers reach them.
+
+    Attributes
+    ----------
+    own
+        Tables of the loss, by vectors or for plain loops.
+    plain
+        Tables for plain loops, where leaves have a least number of samples.
+    loops
+        What loops have of both.
+    """
+
+    own: Any
+    plain: PlainTables | None
+    loops: Tables
+
+    def sides(self) -> tuple[Side, Side]:
+        """Return memory for the rows of both sides of a threshold."""
+        one, other = _sides_of(self.own)
+        sized: tuple[Any, Any] = (None, None)
+        if self.plain is not None:
+            sized = (one, other) if self.plain is self.own else _sides_of(self.plain)
+        return self._side(one, sized[0]), self._side(other, sized[1])
+
+    def all_rows(self) -> Side:
+        """Return all rows as those of a side."""
+        every = _all_rows(self.own)
+        sized = None
+        if self.plain is not None:
+            sized = every if self.plain is self.own else _all_rows(self.plain)
+        return self._side(every, sized)
+
+    def _side(self, rows: Any, sized: PlainSide | None) -> Side:
+        words = words_of(_at_work(self.own, rows))
+        if sized is None or self.plain is None:
+            return Side(words, words, np.zeros((0, 2), np.int64))
+        return Side(words, words_of(_at_work(self.plain, sized)), sized.allowed)
+
+    def masked(self, use: NDArray[np.uint8], group: IntArray, must: NDArray[np.uint8]) -> LossTables:
+        """Return the same tables with masks; see :mod:`mipforest.searches.exact.domains`."""
+
+        def put(tables: Any) -> Any:
+            if isinstance(tables, GatheredTables):
+                return tables._replace(classes=put(tables.classes))
+            return tables._replace(use=use, group=group)
+
+        own = put(self.own)
+        loops = self.loops._replace(words=words_of(own), must=must)
+        return LossTables(own, self.plain, loops)
+
+
+#: In the place of sides that others work with.
+NO_SIDES = (Side(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 2), np.int64)),) * 2
+
+
+def bound_to_loops(
+    own: Any,
+    at_work: RowsAtWork,
+    *,
+    plain: PlainTables | None = None,
+    moves: bool,
+    weight_below: FloatArray,
+    size_below: IntArray | None = None,
+    has_leaves: bool = True,
+) -> Tables:
+    """Return tables as loops over covers have them; ``at_work`` are rows of theirs, of the type of all."""
+    words = words_of(own)
+    sized, restrict_sized, value, leaf = words, 0, 0, 0
+    if plain is not None:
+        of_plain = _at_work(plain, _plain_side(plain, plain.order))
+        restrict_plain, value = addresses_for(("restrict", "value_of"), plain, of_plain)
+        if plain is not own:
+            sized, restrict_sized = words_of(plain), restrict_plain
+    restrict, pair = addresses_for(("restrict", "pair"), own, at_work)
+    if has_leaves:
+        (leaf,) = addresses_for(("leaf_below",), own, at_work)
+    return Tables(
+        words=words,
+        restrict=restrict,
+        leaf=leaf,
+        pair=pair,
+        sized=sized,
+        restrict_sized=restrict_sized,
+        value=value,
+        N_min=0 if plain is None else plain.N_min,
+        moves=int(moves),
+        weight_below=weight_below,
+        size_below=np.zeros((0, 0), np.int64) if size_below is None else size_below,
+        must=np.zeros(2, np.uint8),
+    )
+
+
+def _at_work(tables: Any, rows: Any) -> RowsAtWork:
+    """Return rows with memory for what walks over them write."""
+    if isinstance(tables, GatheredTables):
+        return _at_work(tables.classes, rows)
+    kind = np.float64 if tables.below.dtype.kind == "f" else np.int64
+    K = -(-tables.below.shape[2] // CLASSES_AT_A_TIME) * CLASSES_AT_A_TIME
+    return RowsAtWork(rows, np.zeros(K, kind), np.zeros(OUT, kind))
+
+
+def tables_of(rows: Rows) -> LossTables:
     """Return the tables of rows: by vectors or for plain loops, with leaf sizes or without."""
-    if rows.kind is None:
-        return plain_tables(rows)
+    own = plain_tables(rows) if rows.kind is None else _walked_tables(rows)
+    plain, size_below = None, None
+    if rows.N_min > 1:
+        plain = own if isinstance(own, PlainTables) else plain_tables(rows)
+        size_below = _below(rows, rows.size[:, None])[:, :, 0].astype(np.int64)
+    moves = rows.loss in ("classes", "costs")
+    weight = np.ones(len(rows.value))
+    if moves:  # the most that moving a row changes a number of errors by
+        weight = rows.value[:, 1] if rows.loss == "classes" else rows.value.max(axis=1)
+    loops = bound_to_loops(
+        own,
+        _at_work(own, _all_rows(own)),
+        plain=plain,
+        moves=moves,
+        weight_below=_below(rows, weight[:, None])[:, :, 0],
+        size_below=size_below,
+    )
+    return LossTables(own, plain, loops)
+
+
+def _below(rows: Rows, value: NDArray[Any]) -> FloatArray:
+    """Return (p, U + 1, V) sums of values (n, V) over the rows below each rank of every feature."""
+    (p, _), U, V = rows.rank.shape, int(rows.n_values.max()), value.shape[1]
+    below = np.zeros((p, U + 1, V))
+    for f in range(p):
+        for v in range(V):
+            below[f, :, v] = np.bincount(rows.rank[f] + 1, value[:, v], U + 1)
+    return below.cumsum(axis=1, out=below)
+
+
+def _walked_tables(rows: Rows) -> Any:
+    """Return the tables for vector walks."""
+    assert rows.kind is not None
     (p, n), U = rows.rank.shape, int(rows.n_values.max())
     lanes, slots = (WIDE_LANES, TWO_WIDE) if rows.loss == "squared" else (LANES[rows.kind],) * 2
     N = max(1, -(-n // slots)) * slots
     short = np.uint16 if U <= MAX_SHORT_RANKS else np.uint32
+
+    def by_slot(values: NDArray[Any], empty: float, kind: Any) -> NDArray[Any]:
+        """Return values (..., n) in the order of a feature by slot; see :mod:`mipforest.searches.exact.walks`."""
+        padded = np.full((*values.shape[:-1], N), empty, kind)
+        padded[..., :n] = values
+        chunks = padded.reshape(*values.shape[:-1], lanes, N // lanes)
+        return np.ascontiguousarray(chunks.swapaxes(-1, -2)).reshape(padded.shape)
+
+    order = rows.order[:p]
+    own_ranks = np.take_along_axis(rows.rank, order, axis=1)
+    is_last = np.diff(own_ranks, axis=1, append=np.int32(U)) > 0
+    most = 1 if rows.loss == "squared" else PENALTY[rows.kind]
+    penalty_kind = np.int16 if rows.loss == "squared" else rows.kind
+    penalty = by_slot(np.where(is_last, 0, most), most, penalty_kind)
     ranks = np.zeros((0 if rows.is_gathered else p, p, N), short)
-    tables: TwoClasses | ManyClasses | SquaredTables
+    for g in range(p if len(ranks) else 0):
+        ranks[:, g] = by_slot(rows.rank[:, order[g]], 0, short)
     if rows.loss == "squared":
-        tables = SquaredTables(
+        w, s, q = rows.value.T
+        walk = np.zeros((2 * p + 1, N))
+        walk[:p], walk[p : 2 * p] = by_slot(w[order], 0.0, float), by_slot(s[order], 0.0, float)
+        if p:
+            walk[2 * p] = by_slot(q[order[0]], 0.0, float)
+        return SquaredTables(
             rank=ranks,
-            walk=np.zeros((2 * p + 1, N)),
-            penalty=np.ones((p, N), np.int16),
-            below=np.zeros((p, U + 1, 3)),
-            weight_below=np.zeros((p, U + 1), np.int64),
-            least=np.array([0.5 * float(rows.value[:, 0].min(initial=np.inf))]),
+            walk=walk,
+            penalty=penalty,
+            below=_below(rows, rows.value),
+            weight_below=_below(rows, np.ones((n, 1)))[:, :, 0].astype(np.int64),
+            least=np.array([0.5 * float(w.min(initial=np.inf))]),
             **any_split(p),
         )
+    summed = np.float64 if rows.kind.kind == "f" else np.int32
+    label, weight = rows.value[:, 0].astype(np.int64), rows.value[:, 1]
+    below = _below(rows, weight[:, None] * np.eye(rows.n_classes)[label]).astype(summed)
+    tables: Any
+    if rows.n_classes == 2:
+        signed = np.where(label == 0, weight, -weight)
+        tables = TwoClasses(ranks, by_slot(signed[order], 0, rows.kind), penalty, below, **any_split(p))
     else:
-        summed = np.float64 if rows.kind.kind == "f" else np.int32
-        penalty = np.full((p, N), PENALTY[rows.kind], rows.kind)
-        sums = np.zeros((p, U + 1, rows.n_classes), summed), np.zeros((p, U + 1), summed)
-        weight = np.zeros((p, N), rows.kind)
-        if rows.n_classes == 2:
-            tables = TwoClasses(ranks, weight, penalty, *sums, **any_split(p))
-        else:
-            tables = ManyClasses(
-                ranks,
-                np.full((p, N), -1, np.int16),
-                weight,
-                penalty,
-                *sums,
-                np.array([n]),
-                penalty[0, :1].copy(),
-                **any_split(p),
-            )
-    fill(rows.order, rows.rank, rows.value, lanes, tables)
-    bounds: Any = tables
-    if rows.is_gathered:
-        row, i, steps = np.zeros((p, N), np.int32), np.arange(n), N // lanes
-        row[:, i % steps * lanes + i // steps] = rows.order
-        bounds = GatheredTables(
-            tables, row, rows.rank.astype(short), tables.below, tables.weight_below, tables.must
+        tables = ManyClasses(
+            ranks,
+            by_slot(label[order], -1, np.int16),
+            by_slot(weight[order], 0, rows.kind),
+            penalty,
+            below,
+            np.array([n]),
+            np.full(1, most, rows.kind),
+            **any_split(p),
         )
-    if rows.N_min == 1:
-        return bounds
-    return SizedTables(bounds, plain_tables(rows), tables.below, tables.weight_below, tables.must)
+    if not rows.is_gathered:
+        return tables
+    row = by_slot(order, 0, np.int32)
+    return GatheredTables(tables, row, rows.rank.astype(short))
 
 
 def plain_tables(rows: Rows) -> PlainTables:
     """Return the tables for plain loops."""
-    (p, n), U, value = rows.rank.shape, int(rows.n_values.max()), rows.costs
-    below, weight_below = np.zeros((p, U + 1, value.shape[1])), np.zeros((p, U + 1))
-    size_below, place = np.zeros((p, U + 1), np.int64), np.zeros(n, np.int32)
-    most = value.max(axis=1) if rows.loss in ("classes", "costs") else np.ones(n)
-    for f in range(p):
-        at = rows.rank[f] + 1
-        np.add.at(below[f], at, value)
-        weight_below[f] = np.bincount(at, most, U + 1)
-        size_below[f] = np.bincount(at, rows.size, U + 1)
+    p, n = rows.rank.shape
+    place = np.zeros(n, np.int32)
     place[rows.order[-1]] = np.arange(n)
     return PlainTables(
         kind={"classes": COSTS, "costs": COSTS, "squared": SQUARED, "absolute": ABSOLUTE}[rows.loss],
         N_min=rows.N_min,
         rank=rows.rank,
         order=rows.order,
-        value=np.ascontiguousarray(value, dtype=np.float64),
+        value=np.ascontiguousarray(rows.costs, dtype=np.float64),
         target=rows.target,
         place=place,
         size=rows.size,
-        below=below.cumsum(axis=1),
-        weight_below=weight_below.cumsum(axis=1),
-        size_below=size_below.cumsum(axis=1),
+        below=_below(rows, rows.costs),
         **any_split(p),
     )
 
 
-def sides_of(tables: Any) -> tuple[Any, Any]:
+def _sides_of(tables: Any) -> tuple[Any, Any]:
     """Return memory for the rows of both sides of a threshold."""
-    if isinstance(tables, SizedTables):
-        pairs = zip(sides_of(tables.bounds), sides_of(tables.values), strict=True)
-        left, right = (SizedSide(*pair) for pair in pairs)
-        return left, right
     if isinstance(tables, PlainTables):
         order = np.empty_like(tables.order)
         return _plain_side(tables, order), _plain_side(tables, order)
@@ -316,10 +450,8 @@ def sides_of(tables: Any) -> tuple[Any, Any]:
     return Part(*shared, np.zeros(2, np.int64)), Part(*shared, np.zeros(2, np.int64))
 
 
-def all_rows(tables: Any) -> Any:
+def _all_rows(tables: Any) -> Any:
     """Return all rows as those of a side."""
-    if isinstance(tables, SizedTables):
-        return SizedSide(all_rows(tables.bounds), all_rows(tables.values))
     if isinstance(tables, PlainTables):
         side = _plain_side(tables, tables.order)
         take_all(tables, side)
@@ -377,9 +509,8 @@ def roomy(cover: Cover, room: int) -> Cover:
     return Cover(at, key)
 
 
-def workspace(tables: Any, sides: Any, room: int) -> Workspace:
+def workspace(sides: Any, room: int) -> Workspace:
     """Return a workspace with room for covers of some intervals."""
-    kind = np.float64 if tables.below.dtype.kind == "f" else np.int64
     return Workspace(
         left=Cover(np.zeros((room, 4), np.int32), np.zeros((room, 3))),
         right=Cover(np.zeros((room, 4), np.int32), np.zeros((room, 3))),
@@ -388,8 +519,8 @@ def workspace(tables: Any, sides: Any, room: int) -> Workspace:
         found=np.full(10, np.inf),
         split=np.full((2, 2), -1, np.int64),
         best=np.full(6, -1, np.int64),
-        totals=np.zeros(-(-tables.below.shape[2] // CLASSES_AT_A_TIME) * CLASSES_AT_A_TIME, kind),
-        out=np.zeros(OUT, kind),
+        node=np.zeros(OUT, np.int64),
+        losses=np.zeros(2),
         counts=np.zeros(2, np.int64),
     )
 

@@ -35,6 +35,9 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+from mipforest.arrays import IntArray
+from mipforest.searches import kernel
+
 #: Rows that a vector holds, one from each chunk, by the type of the weights.
 LANES = {np.dtype(np.int16): 32, np.dtype(np.int32): 16, np.dtype(np.float64): 8}
 
@@ -443,3 +446,40 @@ def walk_squared(
         return context.get_dummy_value()
 
     return signature, generate
+
+
+@kernel
+def choose_slots(
+    ranks: Any, own: Any, first: int, beyond: int, n: int, lanes: int, steps: int, slots: IntArray, N: int, penalty: Any
+) -> None:  # fmt: skip
+    """Write the slots of the rows of a side in the order of a feature, by chunks of their own; -1 in empty ones.
+
+    Parameters
+    ----------
+    ranks, own
+        (lanes * steps,) ranks by slot, in the feature of the threshold and in that of the order.
+    first, beyond
+        Ranks of the side.
+    n, lanes, steps
+        Number of rows, and of lanes and vectors of the order.
+    slots, N
+        (N,) written, and how many there are.
+    penalty
+        (N,) 0 written behind the last row of each value.
+    """
+    for j in range(N):
+        slots[j] = -1
+    k, new, last = 0, 0, -1
+    for lane in range(lanes):
+        for slot in range(lane, min(steps, n - k) * lanes + lane, lanes):
+            if first <= ranks[slot] < beyond:
+                slots[new] = slot
+                if last >= 0 and own[slots[last]] != own[slot]:
+                    penalty[last] = 0
+                last = new
+                new += lanes
+                if new >= N:
+                    new = new % lanes + 1
+        k += steps
+    if last >= 0:
+        penalty[last] = 0

@@ -22,8 +22,6 @@ class WholeTables(NamedTuple):
         (m, M) and (m,) as of :class:`~mipforest.certificates.univariate.Losses`.
     scale
         (1,) unit of squared weighted targets divided by weights; 0 of a table over predictions.
-    weight_below
-        (p, U + 1) number of samples below each rank.
     least
         (1,) least number of samples in a leaf, of the next pair; 0 for any.
     """
@@ -33,7 +31,6 @@ class WholeTables(NamedTuple):
     table: IntArray
     size: IntArray
     scale: FloatArray
-    weight_below: IntArray
     least: IntArray
 
 
