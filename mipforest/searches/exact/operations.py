@@ -1,0 +1,179 @@
+"""What loops over covers ask of tables, for each kind of them, and how they reach it.
+
+The loops (:mod:`mipforest.searches.exact.covers`) are compiled once. They have the tables and the rows of a side as
+words, and call operations by their addresses (:mod:`mipforest.searches.addresses`); only these are compiled for a kind
+of tables: whole numbers of 16 or 32 bits or doubles, two classes or many, squares, plain loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numba import typeof, types
+from numpy.typing import NDArray
+
+from mipforest.arrays import FloatArray, IntArray
+from mipforest.searches import operation
+from mipforest.searches.addresses import NUMBERS, WORDS, address_of, view
+from mipforest.searches.exact.domains import ROOT, SIDE, UPPER
+
+
+class Tables(NamedTuple):
+    """Tables as loops over covers have them.
+
+    Attributes
+    ----------
+    words
+        The tables of the loss.
+    restrict, leaf, pair
+        Addresses of their operations.
+    sized, restrict_sized, value
+        Plain tables, and addresses of their operations, where leaves have a least number of samples; else of no use.
+    N_min
+        Least number of samples in a leaf.
+    moves
+        Whether moving rows changes a loss by no more than their weight.
+    weight_below
+        (p, U + 1) weight of the rows below each rank.
+    size_below
+        (p, U + 1) number of their samples; empty where leaves may have any size.
+    must
+        (2,) whether the root of each side has to split.
+    """
+
+    words: IntArray
+    restrict: int
+    leaf: int
+    pair: int
+    sized: IntArray
+    restrict_sized: int
+    value: int
+    N_min: int
+    moves: int
+    weight_below: FloatArray
+    size_below: IntArray
+    must: NDArray[np.uint8]
+
+
+class Side(NamedTuple):
+    """Rows of a side as loops over covers have them.
+
+    Attributes
+    ----------
+    words
+        Its rows as the tables of the loss have them, with memory to work in.
+    sized
+        As plain tables have them, where leaves have a least number of samples.
+    allowed
+        (p, 2) first and last threshold with enough samples on both sides; empty where leaves may have any size.
+    """
+
+    words: IntArray
+    sized: IntArray
+    allowed: IntArray
+
+
+class RowsAtWork(NamedTuple):
+    """Rows of a side, and memory for sums of classes and for what walks write."""
+
+    rows: Any
+    totals: Any
+    out: Any
+
+
+# ---------------------------------------------------------------------- for each kind of tables
+
+
+@operation
+def restrict(tables: Any, sides: Any, f: int, t: int) -> None:
+    """Write the rows below a threshold into the left side, and those from it on into the right one."""
+    raise NotImplementedError
+
+
+@operation
+def leaf_below(tables: Any, f: int, t: int, right: bool) -> float:
+    """Return the loss of one leaf of any size for the rows below a threshold, or for those from it on."""
+    raise NotImplementedError
+
+
+@operation
+def pair(
+    tables: Any, rows: Any, f: int, below: int, first: int, cost: float, totals: Any, out: Any
+) -> tuple[float, float]:
+    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
+    raise NotImplementedError
+
+
+@operation
+def value_of(tables: Any, rows: Any, f: int, t: int, cost: float, out: Any) -> tuple[float, float]:
+    """Return both numbers of :func:`pair` at a threshold for leaves of at least ``N_min`` samples."""
+    raise NotImplementedError
+
+
+# ---------------------------------------------------------------------- their addresses
+
+
+#: Addresses by what tells kinds of tables and rows apart; the compiler's own types take longer to find.
+_ADDRESSES: dict[Any, tuple[int, ...]] = {}
+
+
+def addresses_for(names: tuple[str, ...], tables: tuple[Any, ...], rows: RowsAtWork) -> tuple[int, ...]:
+    """Return the addresses of some operations for a kind of tables and rows, compiled or loaded.
+
+    Parameters
+    ----------
+    names
+        Of ``"restrict"``, ``"leaf_below"``, ``"pair"`` and ``"value_of"``.
+    tables, rows
+        Named tuples whose arrays are contiguous.
+    """
+    key = names, _kind(tables), _kind(rows)
+    if key not in _ADDRESSES:
+        of_tables, of_rows = typeof(tables), typeof(rows)
+        _ADDRESSES[key] = tuple(_address(name, of_tables, of_rows) for name in names)
+    return _ADDRESSES[key]
+
+
+def _kind(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return type(value), *map(_kind, value)
+    return (value.dtype.char, value.ndim) if isinstance(value, np.ndarray) else type(value)
+
+
+@cache
+def _address(name: str, of_tables: Any, of_rows: Any) -> int:
+    tables_in, rows_in, i, x = view(of_tables), view(of_rows), types.int64, types.float64
+
+    def restrict_by_words(tables: Any, left: Any, right: Any, f: int, t: int) -> float:
+        restrict(tables_in(tables), (rows_in(left).rows, rows_in(right).rows), f, t)
+        return 0.0
+
+    def leaf_by_words(tables: Any, f: int, t: int, right: int) -> float:
+        return leaf_below(tables_in(tables), f, t, right != 0)
+
+    def pair_by_words(
+        tables: Any, rows: Any, f: int, below: int, first: int, cost: float, node: Any, losses: Any
+    ) -> float:
+        side = rows_in(rows)
+        side.out[SIDE], side.out[ROOT], side.out[UPPER] = node[SIDE], node[ROOT], node[UPPER]
+        losses[0], losses[1] = pair(
+            tables_in(tables), side.rows, f, below, first, cost, side.totals, side.out
+        )
+        return 0.0
+
+    def value_by_words(tables: Any, rows: Any, f: int, t: int, cost: float, node: Any, losses: Any) -> float:
+        side = rows_in(rows)
+        side.out[SIDE], side.out[ROOT], side.out[UPPER] = node[SIDE], node[ROOT], node[UPPER]
+        losses[0], losses[1] = value_of(tables_in(tables), side.rows, f, t, cost, side.out)
+        return 0.0
+
+    function, arguments = {
+        "restrict": (restrict_by_words, (WORDS, WORDS, WORDS, i, i)),
+        "leaf_below": (leaf_by_words, (WORDS, i, i, i)),
+        "pair": (pair_by_words, (WORDS, WORDS, i, i, i, x, WORDS, NUMBERS)),
+        "value_of": (value_by_words, (WORDS, WORDS, i, i, x, WORDS, NUMBERS)),
+    }[name]
+    return address_of(cast("Callable[..., float]", function), arguments, (of_tables, of_rows))
