@@ -1,6 +1,9 @@
 """Searches are compiled once on a machine, outside the time limit."""
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from time import sleep
 
@@ -44,3 +47,59 @@ def test_a_stop_ends_a_compilation_between_two_functions():
     budget.stop()
     with pytest.raises(Stopped):
         compile_by(lambda: njit(lambda x: x + 1)(1), budget)
+
+
+#: Solves a problem of each kind of univariate trees, as ``mipforest compile`` does, and then variations of them.
+VARIATIONS = """
+import json
+from itertools import product
+
+import numpy as np
+from numba.core import event
+
+from mipforest.cli.compile import compiled, kinds_of
+from mipforest.data import Dataset
+from mipforest.problem.registry import get_formulation
+
+class Compilations(event.Listener):
+    count = 0
+    def on_start(self, event):
+        Compilations.count += 1
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Compilations())
+for model in ("oct", "ort"):
+    for kind in kinds_of(model):
+        assert not compiled(kind).failure
+first, Compilations.count = Compilations.count, 0
+rng = np.random.default_rng(0)
+solved = 0
+for depth, K, weighted, parameters in product(
+    (1, 2, 3, 4), (2, 3, 5), (False, True), ({}, {"N_min": 3}, {"alpha": 0.01})
+):
+    X = rng.integers(0, 6, size=(30, 3)).astype(float)
+    data = Dataset.from_arrays(X, np.arange(30) % K)
+    if weighted:
+        data = data.with_weights(rng.uniform(0.5, 2.0, size=30))
+    assert get_formulation("oct")(**parameters).build(data, depth).solve("exact-search").status == "optimal"
+    targets = Dataset.from_arrays(X, rng.normal(size=30))
+    assert get_formulation("ort")(**parameters).build(targets, min(depth, 3)).solve("exact-search").status == "optimal"
+    solved += 2
+print(json.dumps([first, solved, Compilations.count]))
+"""
+
+
+@pytest.mark.slow  # compiles for some 25 s
+def test_variations_of_what_was_compiled_compile_nothing(tmp_path):
+    environment = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": str(Path(mipforest.__file__).parents[1]),
+    }
+    ran = subprocess.run([sys.executable, "-c", VARIATIONS], env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    first, solved, again = json.loads(ran.stdout.splitlines()[-1])
+    assert first > 0
+    assert solved >= 20
+    assert again == 0
