@@ -4,7 +4,7 @@ import gc
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types, typeof
+from numba import njit, typeof, types
 
 from mipforest.searches.addresses import NUMBERS, WORDS, address_of, call, view, words_of
 
@@ -58,4 +58,6 @@ def test_arrays_live_as_long_as_their_words():
     gc.collect()
     taken = [np.full(3, 9.0) for _ in range(1000)]  # would lie where the arrays were
     assert len(taken) == 1000
-    assert through(operation_on(typeof(outer())), words, 2 - 1, 0.0, written) == 30_708.0  # exact: whole numbers
+    assert (
+        through(operation_on(typeof(outer())), words, 2 - 1, 0.0, written) == 30_708.0
+    )  # exact: whole numbers

@@ -145,6 +145,7 @@ class EverySplit(EveryTree):
         for _ in range(3):
             at = 2 * at + 1 + right[np.take_along_axis(self.splits, at, axis=1), np.arange(n)]
         self.leaf, self.labels, lost = at - 7, np.zeros((1, 8), np.int64), 0.0
+        self.size = np.array([(self.leaf == k).sum(axis=1) for k in range(8)]).T
         for leaf in range(8):
             inside = (self.leaf == leaf) @ (weight[:, None] * np.eye(K)[y])
             lost = lost + inside.sum(axis=1) - inside.max(axis=1)
@@ -228,8 +229,14 @@ def one_case(seed, *, of_nodes=False, depth=2):
         asked += [
             one for k, one in enumerate(drawn) if all(type(one) is not type(other) for other in drawn[:k])
         ]
-    if depth == 3 or any(isinstance(one, c.Require | c.Split) for one in asked):  # limits on features alone
-        alone = c.Forbid, c.AtMostFeatures, c.FeatureBudget, c.OncePerPath, c.Require, c.Split
+    if of_nodes and rng.integers(2):
+        asked = [one for one in asked if not isinstance(one, c.MinLeaf)] + [
+            c.MinLeaf(int(rng.integers(2, 4)))
+        ]
+    if depth == 3 or any(
+        isinstance(one, c.Require | c.Split) for one in asked
+    ):  # not beside limits on labels
+        alone = c.Forbid, c.AtMostFeatures, c.FeatureBudget, c.OncePerPath, c.Require, c.Split, c.MinLeaf
         asked = [one for one in asked if isinstance(one, alone)]
     trees = (EveryTree if depth == 2 else EverySplit)(X, y, weight, K, alpha)
     holds = np.logical_and.reduce([trees.holds(one) for one in asked])

@@ -64,7 +64,7 @@ def _is_above(s: int, t: int) -> bool:
 
 
 class BoxSearch(CoverSearch):
-    """A search for the best tree of a box, of one to three levels, whose leaves may have any size.
+    """A search for the best tree of a box, of one to three levels.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class BoxSearch(CoverSearch):
         best = np.inf if self.box.must[node] else rows.leaf() - self.tolerance
         above = {int(self.box.group[f]) for f in path} - {-1}
         found = None
-        for f, values in enumerate(rows.splits(self.cost)):
+        for f, values in enumerate(rows.splits(self.cost, parts_none=True)):
             if self.box.allowed[node, f] and int(self.box.group[f]) not in above and len(values):
                 t = int(values.argmin())
                 if values[t] < best:

@@ -28,8 +28,9 @@ class PlainTables(NamedTuple):
 
     Attributes
     ----------
-    kind, N_min
-        Which loss, and least number of samples in a leaf.
+    kind, N_min, parts_none
+        Which loss, least number of samples in a leaf, and whether a node above the last level may have a split that
+        parts none of its rows, as it may have to split.
     rank
         (p, n) ranks of the rows.
     order
@@ -46,6 +47,7 @@ class PlainTables(NamedTuple):
 
     kind: int
     N_min: int
+    parts_none: int
     rank: Int32Array
     order: Int32Array
     value: FloatArray
@@ -121,6 +123,9 @@ def _note_allowed(tables: PlainTables, side: PlainSide) -> None:
     """Write which thresholds leave enough samples of a side on both sides of them."""
     begin, m = side.span[0], side.span[1]
     for g in range(tables.rank.shape[0]):
+        if tables.parts_none != 0:
+            side.allowed[g, 0], side.allowed[g, 1] = 1, tables.below.shape[1] - 2
+            continue
         order, rank, size = side.order[g], tables.rank[g], 0
         side.allowed[g, 0], side.allowed[g, 1] = 2**31 - 1, 0
         for i in range(begin, begin + m):
@@ -227,22 +232,26 @@ def _scan(
     else:
         best_left = _loss_of_rest(tables.kind, total[0], total[0], True)
         best_right = _loss_of_rest(tables.kind, total[1], total[1], True)
-    best_left = best_left if n_left >= N_min else np.inf
-    best_right = best_right if n_right >= N_min else np.inf
-    any_left, any_right = False, False
-    for g in range(tables.rank.shape[0]):
-        any_left |= usable(tables.use, tables.group, out, 0, g)
-        any_right |= usable(tables.use, tables.group, out, 1, g)
-    if has_to_split(tables.use, out, 0):
-        best_left = best_left + cost if any_left else np.inf
-    if has_to_split(tables.use, out, 1):
-        best_right = best_right + cost if any_right else np.inf
+    # No rows are none too few: above is a split that parts none.
+    best_left = best_left if n_left >= N_min or n_left == 0 else np.inf
+    best_right = best_right if n_right >= N_min or n_right == 0 else np.inf
+    # A split that parts no row is one of a node that has to split.
+    none_left, none_right = best_left + cost, best_right + cost
+    must_left, must_right = has_to_split(tables.use, out, 0), has_to_split(tables.use, out, 1)
+    if must_left:
+        best_left = np.inf
+    if must_right:
+        best_right = np.inf
     for g in range(tables.rank.shape[0]):
         on_left = usable(tables.use, tables.group, out, 0, g)
         on_right = usable(tables.use, tables.group, out, 1, g)
         if not (on_left or on_right):
             continue
         order, rank, left, right, moved_left, moved_right = rows.order[g], tables.rank[g], 0, 0, False, False
+        if must_left and on_left and (N_min <= 1 or _parts_none(tables, rows, g, by, 0, below)):
+            best_left = min(best_left, none_left)
+        if must_right and on_right and (N_min <= 1 or _parts_none(tables, rows, g, by, first, 2**31 - 1)):
+            best_right = min(best_right, none_right)
         if tables.kind == ABSOLUTE:
             _note_losses(tables, rows, g, by, below, first)
         for s in range(2):
@@ -270,6 +279,19 @@ def _scan(
                 best_right = min(best_right, cost + loss)
             moved_left = moved_right = False
     return best_left, best_right
+
+
+@kernel
+def _parts_none(tables: PlainTables, rows: PlainSide, g: int, by: Int32Array, low: int, high: int) -> bool:
+    """Return whether some threshold of a feature parts none of the rows of a side with other ranks in an interval."""
+    begin, m, rank = rows.span[0], rows.span[1], tables.rank[g]
+    last = rank[tables.order[g, tables.order.shape[1] - 1]]
+    least, most = last, 0
+    for i in range(begin, begin + m):
+        row = rows.order[g, i]
+        if low <= by[row] < high:
+            least, most = min(least, rank[row]), max(most, rank[row])
+    return bool(last > 0 and (least > 0 or most < last))
 
 
 @kernel

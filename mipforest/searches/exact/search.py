@@ -167,7 +167,7 @@ def exact_search(
         ``most_nodes``, and what their preparation is excluded from. Value and bound are the same; of equally good
         trees it may be another one.
     box
-        Trees to search among, settled: up to depth 3, with leaves of any size. Without it, all. Where it has no tree,
+        Trees to search among, settled: up to depth 3. Without it, all. Where it has no tree,
         the bound is infinite.
 
     Raises

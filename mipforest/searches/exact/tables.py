@@ -156,8 +156,11 @@ class Rows:
                 best, split = float(values[t]), (f, t + 1)
         return split
 
-    def splits(self, cost: float) -> list[FloatArray]:
-        """Return the value of every threshold of each feature, with one leaf on each side; infinite if too small."""
+    def splits(self, cost: float, *, parts_none: bool = False) -> list[FloatArray]:
+        """Return the value of every threshold of each feature, with one leaf on each side; infinite if too small.
+
+        A leaf without samples is too small as well, unless splits may part none.
+        """
         values, (p, n) = [], self.rank.shape
         if n == 0:
             return [np.full(int(U) - 1, cost) for U in self.n_values]
@@ -177,7 +180,8 @@ class Rows:
                 left = sums[below - 1] * (below > 0)[:, None]
                 loss = self.loss_of(left) + self.loss_of(sums[-1] - left)
             # Rows that lose nothing may be missing: where any size will do, none is too small.
-            small = (np.minimum(size, self.size.sum() - size) < self.N_min) & (self.N_min > 1)
+            fewer = np.minimum(size, self.size.sum() - size)
+            small = (fewer < self.N_min) & (self.N_min > 1) & ((fewer > 0) | (not parts_none))
             values.append(np.where(small, np.inf, cost + loss))
         return values
 
@@ -246,11 +250,17 @@ class LossTables:
         def put(tables: Any) -> Any:
             if isinstance(tables, GatheredTables):
                 return tables._replace(classes=put(tables.classes))
+            if isinstance(tables, PlainTables):
+                tables = tables._replace(parts_none=int(must.any()))
             return tables._replace(use=use, group=group)
 
         own = put(self.own)
-        loops = self.loops._replace(words=words_of(own), must=must)
-        return LossTables(own, self.plain, loops)
+        plain, words = self.plain, words_of(own)
+        sized = words
+        if plain is not None:
+            plain = own if plain is self.own else put(plain)
+            sized = words if plain is own else words_of(plain)
+        return LossTables(own, plain, self.loops._replace(words=words, sized=sized, must=must))
 
 
 #: In the place of sides that others work with.
@@ -406,6 +416,7 @@ def plain_tables(rows: Rows) -> PlainTables:
     return PlainTables(
         kind={"classes": COSTS, "costs": COSTS, "squared": SQUARED, "absolute": ABSOLUTE}[rows.loss],
         N_min=rows.N_min,
+        parts_none=0,
         rank=rows.rank,
         order=rows.order,
         value=np.ascontiguousarray(rows.costs, dtype=np.float64),

@@ -69,14 +69,14 @@ def refusal(restrictions: Restrictions, depth: int) -> str:
     if (restrictions.required or restrictions.fixed) and not _alone(restrictions):
         return (
             "a constraint gives a split or requires features, and the search keeps that beside limits on features "
-            "alone, not on leaf sizes, labels or directions"
+            "and leaf sizes, not on labels or directions"
         )
     return ""
 
 
 def _alone(restrictions: Restrictions) -> bool:
-    """Return whether features alone are restricted."""
-    return restrictions.sums is None and not restrictions.asked and restrictions.N_min == 1
+    """Return whether features and leaf sizes alone are restricted."""
+    return restrictions.sums is None and not restrictions.asked
 
 
 @dataclass(order=True)

@@ -68,9 +68,16 @@ def test_the_optimum_is_that_of_enumeration(seed):
     agree_with_enumeration(seed)
 
 
-@pytest.mark.slow
-def test_the_optimum_is_that_of_enumeration_in_more_cases():
-    hold_for_all(agree_with_enumeration, range(FIRST, 308))
+#: More cases: some of them, and all of them.
+MORE = [
+    pytest.param(range(FIRST, 80), marks=pytest.mark.slow),
+    pytest.param(range(FIRST, 308), marks=pytest.mark.nightly),
+]
+
+
+@pytest.mark.parametrize("seeds", MORE)
+def test_the_optimum_is_that_of_enumeration_in_more_cases(seeds):
+    hold_for_all(agree_with_enumeration, seeds)
 
 
 def of_depth_three(seeds):
@@ -101,9 +108,11 @@ def test_with_subtree_bounds_the_optimum_is_that_of_enumeration(seed, subtree_bo
     assert max(bound for bound, *_ in subtree_bounds_everywhere) > 0.0
 
 
-@pytest.mark.slow
-def test_with_subtree_bounds_the_optimum_is_that_of_enumeration_in_more_cases(subtree_bounds_everywhere):
-    hold_for_all(agree_with_enumeration, of_depth_three(range(FIRST, 308)))
+@pytest.mark.parametrize("seeds", MORE)
+def test_with_subtree_bounds_the_optimum_is_that_of_enumeration_in_more_cases(
+    subtree_bounds_everywhere, seeds
+):
+    hold_for_all(agree_with_enumeration, of_depth_three(seeds))
 
 
 @pytest.mark.slow
