@@ -26,6 +26,7 @@ from mipforest.campaigns.store import Store
 from mipforest.campaigns.suite import Suite, parse_suite
 from mipforest.errors import CampaignError
 from mipforest.formatting import printable
+from mipforest.problem.constraints import constraint_of
 from mipforest.solvers.solution import closed
 from mipforest.trees.plot import FAINT, INK, PALETTE, add_legend, new_figure, save_figure
 
@@ -191,7 +192,7 @@ def _page(
     pictures: Mapping[str, Figure],
 ) -> str:
     parts = [f"# {suite.name}", suite.summary, suite.source and f"Source: {suite.source}."]
-    parts += [_state(experiments), "## All data", _overall_table(per_setting)]
+    parts += [_state(experiments), _constraints(suite), "## All data", _overall_table(per_setting)]
     for setting, rows in per_data.groupby("setting", sort=False):
         published = suite.published.get(rows["model"].iloc[0], {})
         parts += [f"## {setting}", _data_table(rows, published)]
@@ -220,6 +221,16 @@ def _state(experiments: pd.DataFrame) -> str:
         "constants cut off. 'paper': published figures."
     )
     return "\n".join(lines)
+
+
+def _constraints(suite: Suite) -> str:
+    """Say what the trees of each model have to satisfy."""
+    lines = []
+    for name, entry in suite.models.items():
+        if entry.constraints:
+            held = ", ".join(printable(str(constraint_of(own))) for own in entry.constraints)
+            lines.append(f"- {name}: {held}")
+    return "\n".join(["Constraints, which every tree was checked to satisfy:", "", *lines]) if lines else ""
 
 
 def _overall_table(per_setting: pd.DataFrame) -> str:

@@ -12,6 +12,7 @@ from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.formatting import number, percent
 from mipforest.trees import Predictor, Topology, Tree
+from mipforest.trees.measures import prescription_measures
 from mipforest.trees.randomized import RandomizedTree
 
 #: A leaf of fewer training samples than this is named: the share of a class in it says little.
@@ -59,8 +60,9 @@ def worth_of(
         shares by weight, or the errors, which decide what is better. ``leaves`` maps the leaves of one to four training
         samples to their numbers. ``remarks`` are sentences on what speaks against the prediction.
 
-        Decisions and treatments have ``leaves`` and ``remarks`` alone, decisions beside the best single one: the rest
-        is said by outcomes.
+        Decisions and treatments have no measure, as the rest is said by outcomes. Both are held against the best
+        single one of the training samples. ``single`` has the name of that treatment, and the mean outcome where all
+        samples have it, of ``train`` and ``test``: as it was where they had it, and as the tree estimates it elsewhere.
     """
     leaves = _small_leaves(found, train)
     result: dict[str, Any] = {"leaves": leaves}
@@ -70,6 +72,8 @@ def worth_of(
         remarks = list(_no_better(result, found.noun))
     elif train.rewards is not None:
         remarks = list(_no_better_decisions(found, train, test))
+    elif isinstance(found, Tree) and found.outcomes is not None:
+        result["single"], remarks = _single_treatment(found, train, test)
     return result | {"remarks": remarks + _on_leaves(leaves)}
 
 
@@ -170,6 +174,47 @@ def _no_better_decisions(found: Predictor, train: Dataset, test: Dataset | None)
         )
 
 
+def _single_treatment(found: Tree, train: Dataset, test: Dataset | None) -> tuple[dict[str, Any], list[str]]:
+    """Return the best single treatment with its outcomes, and whether the tree's are no better."""
+
+    def outcomes(data: Dataset) -> tuple[float, FloatArray]:
+        """Return the mean outcome of what the tree prescribes, and those of each treatment for all (m,)."""
+        assert data.treatments is not None
+        y, estimates = data.y.astype(np.float64), found.predict_outcomes(data.X_raw)
+        of_all = [
+            prescription_measures(
+                y, data.treatments, np.full(data.n, t), estimates, data.weights
+            ).prescribed_outcome
+            for t in range(estimates.shape[1])
+        ]
+        prescribed = found.predict(data.X_raw).astype(np.int64)
+        own = prescription_measures(y, data.treatments, prescribed, estimates, data.weights)
+        return own.prescribed_outcome, np.array(of_all)
+
+    own, of_all = outcomes(train)
+    if not np.isfinite(of_all).any():
+        return {}, []
+    # What the tree prescribes is the best of its estimates, which are lower or higher ones.
+    estimates, rows = found.predict_outcomes(train.X_raw), np.arange(train.n)
+    chosen = estimates[rows, found.predict(train.X_raw).astype(np.int64)]
+    rest = np.where(np.isfinite(estimates), estimates, chosen[:, None])
+    sign = 1.0 if float((chosen - rest.mean(axis=1)).sum()) <= 0.0 else -1.0
+    single = int(np.where(np.isfinite(of_all), sign * of_all, np.inf).argmin())
+    result: dict[str, Any] = {"treatment": train.classes[single], "train": float(of_all[single])}
+    part = PARTS[0][1]
+    if test is not None and test.n and test.treatments is not None:
+        part = PARTS[1][1]
+        own, of_all = outcomes(test)
+        result["test"] = float(of_all[single])
+    always = float(of_all[single])
+    if not sign * own >= sign * always - SAME * abs(always):
+        return result, []
+    return result, [
+        f"in {part} the {found.noun} has a mean outcome of {number(own)}, no better than {number(always)} of the best "
+        f"single treatment, always {train.classes[single]}"
+    ]
+
+
 def constant_in_words(worth: Mapping[str, Any]) -> str:
     """Name the prediction that is the same for all samples."""
     constant = worth["constant"]
@@ -223,4 +268,10 @@ def worth_in_words(result: Mapping[str, Any]) -> list[tuple[str, str]]:
             if errors_in_words(worth, name)
         ]
         facts += [("Compare", text) for text in others]
+    if single := worth.get("single"):
+        parts = [
+            f"{number(single[part])} in {words}" for part, words in PARTS if single.get(part) is not None
+        ]
+        name = single["treatment"]
+        facts.append(("Compare", f"Always {name}, the best single treatment: outcome {', '.join(parts)}"))
     return facts + [(MIND, text) for text in worth["remarks"]]

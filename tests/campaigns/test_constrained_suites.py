@@ -7,6 +7,7 @@ from campaign_suites import campaign_of
 
 from mipforest.campaigns import CampaignError, Counts, Store, run
 from mipforest.campaigns.experiments import plan
+from mipforest.campaigns.report import write_report
 from mipforest.campaigns.suite import parse_suite
 from mipforest.trees import from_dict
 
@@ -33,6 +34,8 @@ def test_trees_keep_the_constraints_of_their_model(tmp_path):
     used = [from_dict(json.loads(row["tree"])).features_used().overall for row in rows]
     assert len(used) == 2
     assert 0 not in used[1]
+    write_report(campaign.results, tmp_path / "report")
+    assert "- held: forbid x1, min-leaf 20%" in (tmp_path / "report" / "report.md").read_text()
 
 
 def test_constraints_are_part_of_what_an_experiment_is():

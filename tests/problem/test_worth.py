@@ -1,5 +1,7 @@
 """What a result is worth: errors as counts, beside the majority class or mean and CART; small leaves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tolerance import same
@@ -129,6 +131,29 @@ def test_decisions_that_earn_no_more_than_the_best_single_one_are_called_so():
     )
     held_out = worth_of(good, 1, data, data.take(np.arange(4)))["remarks"]
     assert not [remark for remark in held_out if "decision" in remark]
+
+
+def test_treatments_are_held_against_the_best_single_one():
+    X = np.arange(12.0)[:, None]
+    treatments, young = np.arange(12) % 2, X[:, 0] < 6
+    helps = np.where(young, treatments == 0, treatments == 1)
+    data = Dataset.from_arrays(
+        X, np.where(helps, 1.0, 4.0), treatments=treatments, classes=["rest", "drug"], features=["age"]
+    )
+    problem = get_formulation("opt")(n_treatment=1).build(data, 1)
+    good = problem.solve(time_limit=20).tree
+    worth = worth_of(good, 1, data)
+    assert worth["single"]["treatment"] in ("rest", "drug")
+    assert worth["single"]["train"] == pytest.approx(2.5)
+    assert not [remark for remark in worth["remarks"] if "treatment" in remark]
+    words = worth_in_words({"worth": worth, "data": {"target": "y"}})
+    assert (
+        "Compare",
+        f"Always {worth['single']['treatment']}, the best single treatment: outcome 2.5 in training",
+    ) in words
+    leaf = replace(good, w=np.zeros_like(good.w), b=np.zeros_like(good.b))
+    remarks = worth_of(leaf, 1, data)["remarks"]
+    assert any("no better than 1.75 of the best single treatment" in remark for remark in remarks), remarks
 
 
 def test_cart_is_not_grown_for_who_has_stopped_the_solve():

@@ -144,6 +144,20 @@ def treatment_run(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def policy_run(tmp_path_factory):
+    """A tree that decides, by rewards of each decision, with test samples."""
+    frame = _frame(lambda X: X[:, 0])
+    frame["treat"], frame[QUOTES + "!"] = frame["age"].round(2), (0.5 - frame["age"]).round(2)
+    path = tmp_path_factory.mktemp("policy") / FILE
+    frame.drop(columns=TARGET).to_csv(path, index=False)
+    out, rewards = path.parent / "run", ("--rewards", f"treat,{QUOTES}!")
+    words = ["solve", "--data", str(path), *rewards, "--model", "policy", "--depth", "2", "--out", str(out)]
+    done = CliRunner().invoke(app, [*words, "--test-size", "0.25"])
+    assert done.exit_code == 0, done.output
+    return out
+
+
+@pytest.fixture(scope="session")
 def infeasible_run(classes_run, tmp_path_factory):
     """A run that found no tree."""
     run = shutil.copytree(classes_run, tmp_path_factory.mktemp("infeasible") / "run")
@@ -191,6 +205,7 @@ KINDS = [
     "means",
     "card",
     "treatment",
+    "policy",
 ]
 
 
