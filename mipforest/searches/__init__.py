@@ -16,12 +16,10 @@ from mipforest.time_budget import Stopped, TimeBudget
 
 #: Messages before the search is compiled; also where the machine code cannot be kept, and what a result says then.
 COMPILING = (
-    "compiling the search for this kind of problem: once on this machine, up to a minute, which the time limit does "
-    "not count; 'mipforest compile' compiles all kinds"
+    "compiling {} for this kind of problem: about {} s, once on this machine, which the time limit does not count; "
+    "'mipforest compile' compiles all kinds"
 )
-COMPILING_ANEW = (
-    "compiling the search for this kind of problem: up to a minute, which the time limit does not count; {}"
-)
+COMPILING_ANEW = "compiling {} for this kind of problem: about {} s, which the time limit does not count; {}"
 NOT_KEPT = (
     "each run has to compile the search, as the machine code cannot be kept ({}); "
     "set NUMBA_CACHE_DIR to a folder where you may write"
@@ -127,11 +125,20 @@ def implement(kind: type, *functions: Callable[..., Any], **named: Callable[...,
         _IMPLEMENTATIONS[kind, name] = getattr(function, "py_func", function)
 
 
-def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
+def compile_by(run: Callable[[], object], budget: TimeBudget, name: str, seconds: int) -> float:
     """Run a search on something tiny, so that its functions are there; return the seconds if they had to be compiled.
 
     That happens once on a machine, and is reported when it begins; later processes load them. Where they cannot, as the
     machine code cannot be kept, the user is warned, and the result notes it. The budget counts neither.
+
+    Parameters
+    ----------
+    run
+        The search on something tiny.
+    budget
+        Told, and excluded from.
+    name, seconds
+        Of the search, and about how long it compiles.
 
     Raises
     ------
@@ -151,7 +158,10 @@ def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
             if not self.begun:
                 self.begun = True
                 obstacle = kernel_folder().check()
-                budget.tell(COMPILING_ANEW.format(NOT_KEPT.format(obstacle)) if obstacle else COMPILING)
+                why = NOT_KEPT.format(obstacle)
+                budget.tell(
+                    COMPILING_ANEW.format(name, seconds, why) if obstacle else COMPILING.format(name, seconds)
+                )
 
         def on_end(self, event: object) -> None:
             del event
@@ -159,8 +169,8 @@ def compile_by(run: Callable[[], object], budget: TimeBudget) -> float:
     compilation = Compilation()
     with install_listener("numba:compile", compilation):
         run()
-    seconds = monotonic() - began
-    budget.exclude("compile" if compilation.begun else "load", seconds)
+    took = monotonic() - began
+    budget.exclude("compile" if compilation.begun else "load", took)
     if compilation.begun and (obstacle := kernel_folder().obstacle):
         budget.note(NOT_KEPT.format(obstacle))
-    return seconds if compilation.begun else 0.0
+    return took if compilation.begun else 0.0

@@ -25,10 +25,10 @@ def test_a_compilation_is_told_and_does_not_count():
         return 2 * number
 
     with budget.phase("prepare"):
-        seconds = compile_by(lambda: (twice(1), sleep(0.05)), budget)
+        seconds = compile_by(lambda: (twice(1), sleep(0.05)), budget, "a search", 3)
         left = budget.remaining
-        again = compile_by(lambda: twice(1), budget)
-    assert told == [(COMPILING, True)]
+        again = compile_by(lambda: twice(1), budget, "a search", 3)
+    assert told == [(COMPILING.format("a search", 3), True)]
     assert budget.seconds["compile"] == seconds > 0.05 > again == 0.0
     assert left > 1000.0 - seconds
 
@@ -46,7 +46,7 @@ def test_a_stop_ends_a_compilation_between_two_functions():
     budget = TimeBudget()
     budget.stop()
     with pytest.raises(Stopped):
-        compile_by(lambda: njit(lambda x: x + 1)(1), budget)
+        compile_by(lambda: njit(lambda x: x + 1)(1), budget, "a search", 3)
 
 
 #: Solves a problem of each kind of univariate trees, as ``mipforest compile`` does, and then variations of them.

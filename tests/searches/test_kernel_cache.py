@@ -92,7 +92,7 @@ from mipforest.time_budget import TimeBudget
 
 told, found = [], []
 budget = TimeBudget(tell=lambda line, **_: told.append(line))
-seconds = compile_by(lambda: found.append(reported(1.0)), budget)
+seconds = compile_by(lambda: found.append(reported(1.0)), budget, "a search", 3)
 print(json.dumps({"value": found[0], "compiled": seconds > 0.0, "told": told, "notes": budget.notes}))
 """
 
@@ -185,7 +185,7 @@ def test_without_a_place_to_keep_it_the_code_is_compiled_and_that_is_said_once(c
         found = checkout.run(cache)
         assert (found["value"], found["compiled"]) == (2.0, True)
         assert [line.partition(";")[0] for line in found["told"]] == [
-            "compiling the search for this kind of problem: up to a minute, which the time limit does not count"
+            "compiling a search for this kind of problem: about 3 s, which the time limit does not count"
         ]
         (note,) = found["notes"]
         assert note.startswith("each run has to compile the search")

@@ -91,7 +91,7 @@ class CardEnumeration(TreeSearch):
         assert isinstance(cards, CardProblem)  # ``refusal`` has seen to it
         method = _method_for(cards)
         tiny = method.tiny()
-        compile_by(lambda: method.run(tiny, _Best(tiny, ()), lambda: True), problem.budget)
+        compile_by(lambda: method.run(tiny, _Best(tiny, ()), lambda: True), problem.budget, self.name, 4)
         events = SearchEvents(on_progress)
         deadline = events.deadline(settings.time_limit)
         best = _Best(cards, () if start is None else cards.chosen(start)[0])

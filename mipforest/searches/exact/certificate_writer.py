@@ -890,7 +890,7 @@ def compiled_proof(budget: TimeBudget, charged: UnivariateProblem, depth: int) -
         made.append(Proof(charged, depth))
         made[0].try_out()
 
-    compile_by(run, budget)
+    compile_by(run, budget, "the search for a proof", 5)
     return made[0]
 
 

@@ -60,6 +60,9 @@ from mipforest.searches.exact.tables import (
     workspace,
 )
 
+#: Seconds that compiling takes about, of the first problem on a machine; others take less.
+COMPILING_SECONDS = 8
+
 #: Seconds between two looks at the clock.
 INTERVAL = 0.05
 

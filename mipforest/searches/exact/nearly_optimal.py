@@ -36,7 +36,7 @@ from mipforest.heuristics.thresholds import Thresholds
 from mipforest.problem.structure import LabelSums, UnivariateProblem
 from mipforest.problem.tree_search import ListedTrees
 from mipforest.searches import compile_by
-from mipforest.searches.exact.cover_search import CoverSearch, middle_threshold
+from mipforest.searches.exact.cover_search import COMPILING_SECONDS, CoverSearch, middle_threshold
 from mipforest.searches.exact.search import TOLERANCE, distinct_rows, numbered_rows, tiny_rows
 from mipforest.searches.exact.tables import Rows
 from mipforest.settings import FEASIBILITY_TOLERANCE
@@ -624,7 +624,7 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem, depth: int) 
             sized = replace(rows, N_min=N_min)
             CoverSearch(sized, 2, cost=0.0, tolerance=0.0, incumbent=np.inf).solve()
 
-    return compile_by(run, budget) if depth > 1 else 0.0
+    return compile_by(run, budget, "exact-search", COMPILING_SECONDS) if depth > 1 else 0.0
 
 
 def list_trees(

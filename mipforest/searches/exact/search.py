@@ -16,7 +16,7 @@ from mipforest.heuristics.thresholds import Thresholds
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
 from mipforest.searches.exact.boxes import Box, BoxSearch
-from mipforest.searches.exact.cover_search import LONG, CoverSearch
+from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, CoverSearch
 from mipforest.searches.exact.slices import CoverSlices, SlicedSearch, Stated
 from mipforest.searches.exact.tables import MAX_BYTES, MAX_SHORT_RANKS, Rows, bytes_of_ranks, kind_of
 from mipforest.searches.numbers import ANY_SIZE, require, require_charges, require_limits
@@ -97,7 +97,7 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
             if depth == 1 and loss == "absolute":
                 rows.splits(0.0)
 
-    return compile_by(run, budget)
+    return compile_by(run, budget, "exact-search", COMPILING_SECONDS)
 
 
 def tiny_rows(loss: str, real: Rows | None) -> Rows:

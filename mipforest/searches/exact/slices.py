@@ -15,6 +15,7 @@ import numpy as np
 from mipforest.searches import compile_by
 from mipforest.searches.exact.cover_search import (
     AT_A_TIME,
+    COMPILING_SECONDS,
     INTERVAL,
     SHARE_OF_FEWER,
     CoverSearch,
@@ -155,7 +156,7 @@ class CoverSlices(Part):
                 tiny = CoverSearch(problem.tiny, 3, cost=0.0, tolerance=0.0, incumbent=np.inf)
                 tiny.compile(is_long=is_long, is_short=not is_long)
 
-        return compile_by(run, budget)
+        return compile_by(run, budget, "exact-search", COMPILING_SECONDS)
 
     def run(
         self,

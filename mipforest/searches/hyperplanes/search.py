@@ -596,7 +596,7 @@ def compile_kernels(budget: TimeBudget, problem: HyperplaneProblem) -> float:
         )  # fmt: skip
         NodeMoves(tiny, np.random.default_rng(0)).machine(0, np.arange(2))
 
-    return compile_by(run, budget)
+    return compile_by(run, budget, "local-search", 5)
 
 
 #: Steps in a row without a gain that end a descent of node moves.

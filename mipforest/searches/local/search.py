@@ -113,7 +113,8 @@ def compile_kernels(budget: TimeBudget, *, oblique: bool = False) -> float:
     """
     X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
     tiny = LocalProblem(X=X, y=y, loss="classes", margin=0.0 if oblique else None)
-    return compile_by(lambda: local_search(tiny, 2, starts=1), budget)
+    seconds = 12 if oblique else 24
+    return compile_by(lambda: local_search(tiny, 2, starts=1), budget, "local-search", seconds)
 
 
 def local_search(

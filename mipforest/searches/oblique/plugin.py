@@ -99,7 +99,7 @@ class ObliqueSearch(TreeSearch):
         structure = problem.structure
         assert isinstance(structure, HyperplaneCharges | LabelledLeaves)  # ``refusal`` has seen to it
         own = ObliqueProblem.of(structure, problem.data.X, problem.topology.depth)
-        compile_by(search.run_on_little, problem.budget)
+        compile_by(search.run_on_little, problem.budget, self.name, 10)
         events = SearchEvents(on_progress)
         trees = _Trees(problem, start)
         unit = structure.unit if isinstance(structure, HyperplaneCharges) else 1.0

@@ -84,7 +84,8 @@ class PrescriptionSearch(TreeSearch):
             y=line[:, 0], loss="prescription", treatment=np.array([0, 1]), coefficient_cost=linear
         )
         enumerated = enumerate_trees if linear is None else enumerate_linear_trees
-        compile_by(lambda: enumerated(line, tiny, 2), problem.budget)
+        seconds = 3 if linear is None else 8
+        compile_by(lambda: enumerated(line, tiny, 2), problem.budget, self.name, seconds)
         events = SearchEvents(on_progress)
         known = [formulation.polish(tree, instance) for tree in (start, instance.known) if tree is not None]
         incumbent = Incumbent(problem, *known)

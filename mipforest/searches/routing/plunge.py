@@ -222,7 +222,7 @@ class Backend(ABC):
     @classmethod
     def compile(cls, budget: TimeBudget) -> float:
         """Load what plunges run, or compile it; see :func:`~mipforest.searches.compile_by`."""
-        return compile_by(cls._run_tiny, budget)
+        return compile_by(cls._run_tiny, budget, "routing", 15)
 
     @classmethod
     @abstractmethod
