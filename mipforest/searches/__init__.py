@@ -2,6 +2,15 @@
 
 Numba takes longer to import than all else that a solve imports. So modules of kernels are imported when a search runs,
 and the plug-ins, which say what a search takes, do without it.
+
+What is used of Numba beyond its documentation, and why (``tests/searches/test_compilation.py`` looks for each):
+
+- ``_nrt=False``: kernels allocate nothing, and compile faster without counting references.
+- ``Dispatcher._cache`` is replaced, as the compiler's own cache does not see changes of what a function calls
+  (:mod:`mipforest.searches.kernel_cache`, which restores results by ``CompileResult._reduce`` and ``_rebuild``).
+- ``Dispatcher.compile`` is wrapped, so that a number that is written out makes no kind of its own.
+- ``Dispatcher.overloads`` has the library of a function, which knows its address
+  (:mod:`mipforest.searches.addresses`); ``numba.cfunc`` returns addresses too, but of functions that are not kept.
 """
 
 from __future__ import annotations

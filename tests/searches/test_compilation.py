@@ -49,6 +49,26 @@ def test_a_stop_ends_a_compilation_between_two_functions():
         compile_by(lambda: njit(lambda x: x + 1)(1), budget, "a search", 3)
 
 
+def test_what_is_used_of_numba_beyond_its_documentation_is_there():
+    from numba.core.compiler import CompileResult
+    from numba.core.options import DefaultOptions
+
+    assert hasattr(DefaultOptions, "_nrt"), "numba has no option _nrt: see mipforest/searches/__init__.py"
+
+    @njit(no_cpython_wrapper=True)
+    def plain(x):
+        return x + 1.0
+
+    for name in ("_cache", "compile", "overloads"):
+        assert hasattr(plain, name), f"numba's functions have no {name}: see mipforest/searches/__init__.py"
+    plain.compile("float64(float64)")
+    (made,) = plain.overloads.values()
+    assert made.library.has_dynamic_globals is False
+    assert made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name) > 0
+    assert callable(made._reduce)
+    assert callable(CompileResult._rebuild)
+
+
 #: Solves a problem of each kind of univariate trees, as ``mipforest compile`` does, and then variations of them.
 VARIATIONS = """
 import json

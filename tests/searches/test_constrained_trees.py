@@ -360,3 +360,14 @@ def test_a_deep_search_begins_with_cart_within_the_constraints():
         result = problem.solve("exact-search", time_limit=0.5)
         assert less(result.objective, 1.0)  # that of a leaf
         assert constraint.admits(result.tree, data)
+
+
+def test_a_search_of_three_levels_begins_with_a_tree_of_two():
+    data = mipforest.load("synthetic:tree,depth=3,n=4000,p=8,label_noise=0.2,seed=1", scaling="minmax")
+    names = [str(name) for name in data.features.labels]
+    asked = c.Require((names[7],)), c.MinLeaf(50)
+    problem = mipforest.get_formulation("oct")().build(data, 3, whole=False)
+    problem.constrain(*asked)
+    result = problem.solve("exact-search", time_limit=1.0)
+    assert less(result.objective, 1.0)  # that of a leaf
+    assert all(one.admits(result.tree, data) for one in asked)

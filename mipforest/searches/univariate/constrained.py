@@ -192,6 +192,7 @@ class Constrained:
         first = self._settled(self._everything())
         if first is not None:
             self._offer_cart(first)
+            self._offer_shallower(first)
         open_boxes = [] if first is None else [first]
         while open_boxes and not self._over():
             box = heapq.heappop(open_boxes)
@@ -250,6 +251,24 @@ class Constrained:
             chosen[j] = all(row.paid(chosen[self._origin]) <= row.limit for row in self._budgets)
         if not chosen[features[features >= 0]].all():
             self.incumbent.offer(self._cart(chosen))
+
+    def _offer_shallower(self, box: _Box) -> None:
+        """Offer the best tree of one level less, where that is fast and the search may take long."""
+        if self.problem.topology.depth != FAST_DEPTH + 1 or self._lists or self.restrictions.sums is not None:
+            return
+        upper, parts = 2**FAST_DEPTH - 1, [box]
+        while parts and not self._over():
+            part = parts.pop(0)
+            if part.must[upper:].any():
+                continue
+            above = replace(part, allowed=part.allowed[:upper], must=part.must[:upper])
+            found = self._exact(*self._charged(above), np.inf, above)
+            divided = None if found.tree is None else self._parts(part, self._used(found.tree))
+            if divided is None:
+                if found.tree is not None:
+                    self.incumbent.offer(found.tree)
+                return
+            parts += [settled for own in divided if (settled := self._settled(own)) is not None]
 
     def _cart(self, features: BoolArray) -> Tree:
         """Return CART's tree on some features (p,)."""
@@ -479,13 +498,14 @@ class Constrained:
     ) -> Solved:
         """Search with constraints on features alone, for a tree below a cutoff, the incumbent's value unless given.
 
-        ``box`` is given where it differs from node to node.
+        ``box`` is given where it differs from node to node; one of fewer levels leaves those below without a split.
         """
         from mipforest.searches.exact.boxes import Box
         from mipforest.searches.exact.search import compile_kernels, exact_search
 
         depth, budget, within = self.problem.topology.depth, self.problem.budget, None
         if box is not None:
+            depth = len(box.must).bit_length()
             features = self._features(box)
             within = Box(box.allowed[:, features], box.must, self._once[features]).settled()
             if within is None:
@@ -510,7 +530,9 @@ class Constrained:
         self.interrupted = self.interrupted or outcome.interrupted
         tree = None
         if outcome.chosen is not None:
-            tree = self._tree(outcome.chosen, numbers, as_it_is=box is not None)
+            chosen = np.full(self.problem.topology.n_branches, -1)
+            chosen[: len(outcome.chosen)] = outcome.chosen
+            tree = self._tree(chosen, numbers, as_it_is=box is not None)
         return Solved(outcome.bound, tree, outcome.ended)
 
     def _limited(self, charged: UnivariateProblem, numbers: IntArray) -> Solved:
