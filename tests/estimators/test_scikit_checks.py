@@ -56,7 +56,8 @@ def test_passes_scikit_learns_checks_in_other_shapes(name):
 @pytest.mark.parametrize("name", ["oct", "oct-h", "ort", "margot", "olct", "any", "any-regressor"])
 def test_passes_scikit_learns_checks_with_default_arguments(name):
     """Without miret, whose fits end at the limit, so that two of them may differ: it is solved to optimality below."""
-    passes_all(type(ALL[name])(time_limit=2))
+    # Fits of olct end by proof, some after more than 2 s on a slow machine.
+    passes_all(type(ALL[name])(time_limit=10 if name == "olct" else 2))
 
 
 #: Small enough to be solved to proven optimality in every check: then fits are equal again.

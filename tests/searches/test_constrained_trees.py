@@ -10,6 +10,7 @@ import mipforest
 import mipforest.problem.constraints as c
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
+from mipforest.problem import repair
 from mipforest.problem.tree_search import get_search
 from mipforest.solvers.solution import Status
 
@@ -19,6 +20,12 @@ FEW, MANY = 24, 3000
 
 #: What bounds are lowered by at most: limits on labels are widened by what rounding makes of sums.
 LOWERED = 1e-5
+
+
+@pytest.fixture(autouse=True)
+def no_conflict_of_rows(monkeypatch):
+    """Do not look for rows that contradict each other, which takes seconds for each problem without a tree."""
+    monkeypatch.setattr(repair, "CONFLICT_TIME_LIMIT", 0.05)
 
 
 class EveryTree:
