@@ -63,6 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 #: Compile what many tests search by, in two processes that take about as long as each other.
 COMPILE_ROUTING = """
+from mipforest.cli.compile import compiled, kinds_of
 from mipforest.searches.routing.convex_backend import ConvexBackend
 from mipforest.searches.routing.feature_branching import FeatureBackend
 from mipforest.searches.routing.l1_simplex import L1Backend
@@ -71,15 +72,22 @@ from mipforest.time_budget import TimeBudget
 
 for backend in (SvmBackend, L1Backend, ConvexBackend, FeatureBackend):
     backend.compile(TimeBudget())
+for model in ("opt", "opt-l", "ogrs"):
+    for kind in kinds_of(model):
+        compiled(kind)
 """
 COMPILE_OTHERS = """
-from mipforest.searches.exact import search as exact
+from mipforest.cli.compile import compiled, kinds_of
 from mipforest.searches.local import search as local
+from mipforest.searches.oblique import search as oblique
 from mipforest.time_budget import TimeBudget
 
-exact.compile_kernels(TimeBudget())
-for oblique in (False, True):
-    local.compile_kernels(TimeBudget(), oblique=oblique)
+for is_oblique in (False, True):
+    local.compile_kernels(TimeBudget(), oblique=is_oblique)
+for model in ("oct", "ort"):
+    for kind in kinds_of(model):
+        compiled(kind)
+oblique.run_on_little()
 """
 
 

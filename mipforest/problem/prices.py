@@ -1,4 +1,4 @@
-"""What each constraint costs: the optimum with it, and without it; and which ones cannot hold together."""
+"""What each constraint costs: the optimum with it, and without it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic
 
-from mipforest.model import Model
 from mipforest.problem.constraints import Constraint
 from mipforest.problem.problem import Problem
 from mipforest.problem.result import Price, Result
@@ -43,12 +42,9 @@ def priced(
     Returns
     -------
     Result
-        The same with :attr:`Result.prices`, or of an infeasible problem with a warning that names the constraints that
-        cannot hold together; as it was where it has no tree, or was stopped.
+        The same with :attr:`Result.prices`; as it was where it has no tree, or was stopped.
     """
     constraints = problem.constraints
-    if constraints and result.solution.status is Status.INFEASIBLE:
-        return _with_conflict(problem, result, seconds, on_progress)
     if not constraints or result.tree is None or result.solution.status is Status.INTERRUPTED:
         return result
     found: list[Price | None] = []
@@ -59,7 +55,7 @@ def priced(
             break
         if says is not None:
             says(f"solving without {left_out}, for what it costs")
-        free = _with_only(problem, [*constraints[:k], *constraints[k + 1 :]])
+        free = problem.with_only([*constraints[:k], *constraints[k + 1 :]])
         without = free.solve(start=result.solved_tree, time_limit=time_limit, on_progress=on_progress)
         found.append(Price.of(result, without))
         if without.solution.status is Status.INTERRUPTED:
@@ -107,7 +103,7 @@ def priced_at(
     for k, point in enumerate(points):
         if says is not None:
             says(f"solving with {point}")
-        own = _with_only(problem, [*problem.constraints, point])
+        own = problem.with_only([*problem.constraints, point])
         limit = max(0.0, end - monotonic()) / (len(points) - k)
         result = own.solve(solver, settings=replace(settings, time_limit=limit), on_progress=on_progress)
         found.append(result)
@@ -116,41 +112,3 @@ def priced_at(
         if result.tree is not None:
             settings = replace(settings, start=result.solved_tree)
     return found
-
-
-def _with_only(problem: Problem, constraints: Sequence[Constraint]) -> Problem:
-    """Return the problem with these constraints alone."""
-    if problem.unfinished:  # searches read no rows
-        free = replace(problem, constraints=())
-    else:
-        model = Model(problem.model.name)
-        problem.formulation.declare(model, problem.instance)
-        free = replace(problem, model=model, constraints=())
-    free.constrain(*constraints)
-    return free
-
-
-def _with_conflict(problem: Problem, result: Result, seconds: float, on_progress: Progress | None) -> Result:
-    """Leave out constraints one by one, as long as the rest is proven to be infeasible, and name what is left."""
-    kept, end, smallest = list(problem.constraints), monotonic() + seconds, True
-    for k, constraint in enumerate(problem.constraints):
-        if len(kept) == 1:
-            break
-        fewer = [own for own in kept if own is not constraint]
-        limit = max(0.0, end - monotonic()) / (len(problem.constraints) - k)
-        if limit == 0.0:
-            smallest = False
-            break
-        without = _with_only(problem, fewer).solve(time_limit=limit, on_progress=on_progress)
-        if without.solution.status is Status.INTERRUPTED:
-            return result
-        if without.solution.status is Status.INFEASIBLE:
-            kept = fewer
-        elif without.tree is None:
-            smallest = False
-    named = " and ".join(map(str, kept))
-    text = f"no tree satisfies {named}" + (" together" if len(kept) > 1 else "")
-    if smallest and len(kept) > 1:
-        text += "; with any one of them left out there is one"
-    solution = result.solution
-    return replace(result, solution=replace(solution, warnings=(*solution.warnings, text)))

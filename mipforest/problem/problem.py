@@ -6,6 +6,7 @@ A problem is solved, its solution decoded, and the tree checked against the defi
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Unpack
@@ -13,7 +14,8 @@ from typing import Unpack
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.model import Values
+from mipforest.model import Model, Values
+from mipforest.problem.constraints import Constraint
 from mipforest.problem.near_optimum import lister_for, with_trees
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.proofs import (
@@ -32,6 +34,7 @@ from mipforest.problem.proofs import (
     with_valid_bound,
 )
 from mipforest.problem.repair import (
+    CONFLICT_TIME_LIMIT,
     GROWTH,
     conflict_of,
     contradictory,
@@ -68,6 +71,9 @@ from mipforest.trees import Predictor
 
 #: Default time limit in seconds: a first run ends soon and says how far it got.
 TIME_LIMIT = 60.0
+
+#: Seconds for rows that contradict each other, where constraints that do are named beside them.
+FEW_SECONDS = 1.0
 
 #: How a problem is solved unless asked otherwise.
 SETTINGS = SolveSettings(time_limit=TIME_LIMIT, start="default")
@@ -145,13 +151,69 @@ class Problem(ProblemData):
                 solver, why = solver.choose(self, settings)
             lister = lister_for(self, settings, solver, by_name=by_name)
         with one_blas_thread():
-            solved = with_conflict(solve_problem(self, solver, settings, on_progress))
+            solved = solve_problem(self, solver, settings, on_progress)
+            if solved.solution.status is Status.INFEASIBLE:
+                solved = self._explained(solved, solver, settings, on_progress)
             if lister is not None:
                 solved = with_trees(solved, lister, settings, on_progress, solve_by_rows)
         if self.has_rows:
             self.model.keep(solved.solution)
         message = "; ".join(filter(None, (why and f"auto: {why}", solved.solution.message)))
         return replace(solved, solution=replace(solved.solution, message=message))
+
+    def with_only(self, constraints: Sequence[Constraint]) -> Problem:
+        """Return the problem as it was built, with these constraints alone."""
+        if self.unfinished:  # searches read no rows
+            free = replace(self, constraints=())
+        else:
+            model = Model(self.model.name)
+            self.formulation.declare(model, self.instance)
+            free = replace(self, model=model, constraints=())
+        free.constrain(*constraints)
+        return free
+
+    def _explained(
+        self,
+        result: Result,
+        solver: Solver | TreeSearch,
+        settings: SolveSettings,
+        on_progress: Progress | None,
+    ) -> Result:
+        """Say why a problem has no tree: which rows, and which constraints cannot hold together."""
+        searched = isinstance(solver, TreeSearch)
+        result = with_conflict(result, FEW_SECONDS if searched and self.constraints else CONFLICT_TIME_LIMIT)
+        text = self._contradiction(settings, on_progress) if self.constraints else None
+        if text is None:
+            return result
+        solution = result.solution
+        return replace(result, solution=replace(solution, warnings=(*solution.warnings, text)))
+
+    def _contradiction(self, settings: SolveSettings, on_progress: Progress | None) -> str | None:
+        """Leave out constraints one by one, as long as the rest is proven to have no tree, and name what is left.
+
+        ``None`` where the user stops it.
+        """
+        kept, smallest = list(self.constraints), True
+        end = monotonic() + (self.budget.at_most(CONFLICT_TIME_LIMIT) or 0.0)
+        for k, constraint in enumerate(self.constraints):
+            limit = max(0.0, end - monotonic()) / (len(self.constraints) - k)
+            if len(kept) == 1 or limit == 0.0:
+                smallest = smallest and limit > 0.0
+                break
+            fewer = self.with_only([own for own in kept if own is not constraint])
+            own = SolveSettings(
+                time_limit=limit, start=settings.start, threads=settings.threads, seed=settings.seed
+            )
+            solver, _ = Auto().choose(fewer, own)
+            without = solve_problem(fewer, solver, own, on_progress)
+            if without.solution.status is Status.INTERRUPTED:
+                return None
+            if without.solution.status is Status.INFEASIBLE:
+                kept = list(fewer.constraints)
+            elif without.tree is None:
+                smallest = False
+        text = f"no tree satisfies {' and '.join(map(str, kept))}" + " together" * (len(kept) > 1)
+        return text + "; with any one of them left out there is one" * (smallest and len(kept) > 1)
 
     def start_tree(self, start: str | Predictor | None = "default", *, seed: int = 0) -> Predictor | None:
         """Return the tree to start from; of a tree search's name, its best tree after a share of the time."""
@@ -232,13 +294,13 @@ def _checked(
     return check(problem, replace(solution, warnings=(*warnings, *solution.warnings, *bound_warnings)))
 
 
-def with_conflict(result: Result) -> Result:
+def with_conflict(result: Result, seconds: float = CONFLICT_TIME_LIMIT) -> Result:
     """Say which rows contradict each other, where a problem is proven to have no tree."""
     problem, solution = result.problem, result.solution
     if solution.status is not Status.INFEASIBLE or not problem.has_rows:
         return result
     with problem.budget.phase("check"):
-        conflict = conflict_of(problem, "gurobi" if solution.solver == "gurobi" else "highs")
+        conflict = conflict_of(problem, "gurobi" if solution.solver == "gurobi" else "highs", seconds)
     return replace(result, conflict=conflict, phase_seconds=problem.budget.seconds)
 
 

@@ -245,7 +245,7 @@ def _rows_of_every_tree(problem: ProblemData) -> Model:
     return rest
 
 
-def conflict_of(problem: ProblemData, solver: str) -> Conflict | None:
+def conflict_of(problem: ProblemData, solver: str, seconds: float) -> Conflict | None:
     """Find rows of an infeasible problem that contradict each other; ``None`` where none are found in time.
 
     Parameters
@@ -254,8 +254,10 @@ def conflict_of(problem: ProblemData, solver: str) -> Conflict | None:
         A problem that is proven to have no tree.
     solver
         Name of the solver to ask.
+    seconds
+        For all questions together.
     """
-    limit = problem.budget.at_most(CONFLICT_TIME_LIMIT)
+    limit = problem.budget.at_most(seconds)
     try:
         return explain_infeasibility(_rows_of_every_tree(problem), solver, time_limit=limit)
     except (ModelError, SolverError, MemoryError):

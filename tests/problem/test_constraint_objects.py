@@ -208,6 +208,10 @@ def test_constraints_that_contradict_each_other_are_named(data):
     assert result.tree is None
     assert "forbid_age" in str(result.conflict)
     assert "require_age" in str(result.conflict)
+    (said,) = (text for text in result.solution.warnings if "together" in text)
+    assert said == (
+        "no tree satisfies forbid age and require age together; with any one of them left out there is one"
+    )
     assert [held.value for held in result.constraints] == [None, None]
 
 

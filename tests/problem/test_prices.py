@@ -1,4 +1,4 @@
-"""What constraints cost: the optima with and without each; which ones cannot hold together."""
+"""What constraints cost: the optima with and without each; which ones cannot hold together is said of the problem."""
 
 import numpy as np
 import pandas as pd
@@ -48,12 +48,12 @@ def test_without_a_proof_the_price_has_limits(data):
 
 
 def test_constraints_that_cannot_hold_together_are_named(data):
-    problem, result = solved(data, Forbid("sex"), Require("age"), Require("dose"), LimitLabel("yes", 0.9))
+    _, result = solved(data, Forbid("sex"), Require("age"), Require("dose"), LimitLabel("yes", 0.9))
     assert result.tree is None
-    said = priced(problem, result, 30).solution.warnings[-1]
+    said = result.solution.warnings[-1]
     assert said.startswith("no tree satisfies require age and require dose together")  # of one split
-    problem, result = solved(data, AtMostFeatures(0), MinLeaf(1), Require("age"))
-    said = priced(problem, result, 30).solution.warnings[-1]
+    _, result = solved(data, AtMostFeatures(0), MinLeaf(1), Require("age"))
+    said = result.solution.warnings[-1]
     assert said.startswith(
         "no tree satisfies at-most-features 0 and require age together; with any one of them"
     )
