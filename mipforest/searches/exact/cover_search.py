@@ -300,7 +300,8 @@ class CoverSearch:
         """
         value = np.concatenate([np.zeros(0), *self.rows.splits(self.cost)])
         if self.depth == 2 and self.is_trivial:
-            value = np.where(np.isinf(value), value, np.minimum(value, self._known))
+            least = max(self._known, self.cost)  # the root's split is paid
+            value = np.where(np.isinf(value), value, np.minimum(value, least))
         elif self.depth == 2:
             work = workspace((self.tables.all_rows(),) * 2, 1)
             evaluate_each(self.tables.loops, work, self._first_thresholds(), self.cost, value, self.stop)
