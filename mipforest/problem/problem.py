@@ -180,18 +180,22 @@ class Problem(ProblemData):
         on_progress: Progress | None,
     ) -> Result:
         """Say why a problem has no tree: which rows, and which constraints cannot hold together."""
-        searched = isinstance(solver, TreeSearch)
-        result = with_conflict(result, FEW_SECONDS if searched and self.constraints else CONFLICT_TIME_LIMIT)
-        text = self._contradiction(settings, on_progress) if self.constraints else None
-        if text is None:
+        searched, solution = isinstance(solver, TreeSearch), result.solution
+        if result.problem.has_rows:
+            seconds = FEW_SECONDS if searched and self.constraints else CONFLICT_TIME_LIMIT
+            with self.budget.phase("check"):
+                asked = "gurobi" if solution.solver == "gurobi" else "highs"
+                conflict = conflict_of(result.problem, asked, seconds)
+            result = replace(result, conflict=conflict, phase_seconds=self.budget.seconds)
+        if not (self.constraints and (self.unfinished or self.is_stated)):  # else rows by hand may be why
             return result
-        solution = result.solution
-        return replace(result, solution=replace(solution, warnings=(*solution.warnings, text)))
+        text = self._contradiction(settings, on_progress)
+        return replace(result, solution=replace(solution, warnings=(*solution.warnings, *text)))
 
-    def _contradiction(self, settings: SolveSettings, on_progress: Progress | None) -> str | None:
+    def _contradiction(self, settings: SolveSettings, on_progress: Progress | None) -> list[str]:
         """Leave out constraints one by one, as long as the rest is proven to have no tree, and name what is left.
 
-        ``None`` where the user stops it.
+        Returns no sentence where the user stops it.
         """
         kept, smallest = list(self.constraints), True
         end = monotonic() + (self.budget.at_most(CONFLICT_TIME_LIMIT) or 0.0)
@@ -207,13 +211,13 @@ class Problem(ProblemData):
             solver, _ = Auto().choose(fewer, own)
             without = solve_problem(fewer, solver, own, on_progress)
             if without.solution.status is Status.INTERRUPTED:
-                return None
+                return []
             if without.solution.status is Status.INFEASIBLE:
                 kept = list(fewer.constraints)
             elif without.tree is None:
                 smallest = False
         text = f"no tree satisfies {' and '.join(map(str, kept))}" + " together" * (len(kept) > 1)
-        return text + "; with any one of them left out there is one" * (smallest and len(kept) > 1)
+        return [text + "; with any one of them left out there is one" * (smallest and len(kept) > 1)]
 
     def start_tree(self, start: str | Predictor | None = "default", *, seed: int = 0) -> Predictor | None:
         """Return the tree to start from; of a tree search's name, its best tree after a share of the time."""
@@ -292,16 +296,6 @@ def _checked(
     solution, bound_warnings = with_valid_bound(problem, solution)
     solution = judged(problem, with_least_objective(problem, solution, settings.gap), settings.gap)
     return check(problem, replace(solution, warnings=(*warnings, *solution.warnings, *bound_warnings)))
-
-
-def with_conflict(result: Result, seconds: float = CONFLICT_TIME_LIMIT) -> Result:
-    """Say which rows contradict each other, where a problem is proven to have no tree."""
-    problem, solution = result.problem, result.solution
-    if solution.status is not Status.INFEASIBLE or not problem.has_rows:
-        return result
-    with problem.budget.phase("check"):
-        conflict = conflict_of(problem, "gurobi" if solution.solver == "gurobi" else "highs", seconds)
-    return replace(result, conflict=conflict, phase_seconds=problem.budget.seconds)
 
 
 def _within_limits(

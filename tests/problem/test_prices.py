@@ -59,6 +59,18 @@ def test_constraints_that_cannot_hold_together_are_named(data):
     )
 
 
+def test_constraints_are_not_blamed_for_rows_by_hand(data):
+    problem = get_formulation("oct")().build(data, depth=1)
+    problem.constrain(Forbid("age"), MinLeaf(2))
+    branches = problem.model["d"]
+    problem.model.add("one", branches.sum() >= 1)
+    problem.model.add("none", branches.sum() <= 0)
+    result = problem.solve(time_limit=20)
+    assert result.tree is None
+    assert not any("forbid age" in text for text in result.solution.warnings)
+    assert {"one", "none"} <= set(result.conflict.blocks)
+
+
 @pytest.mark.parametrize(
     ("price", "said"),
     [
