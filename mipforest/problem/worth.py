@@ -177,34 +177,31 @@ def _no_better_decisions(found: Predictor, train: Dataset, test: Dataset | None)
 def _single_treatment(found: Tree, train: Dataset, test: Dataset | None) -> tuple[dict[str, Any], list[str]]:
     """Return the best single treatment with its outcomes, and whether the tree's are no better."""
 
-    def outcomes(data: Dataset) -> tuple[float, FloatArray]:
-        """Return the mean outcome of what the tree prescribes, and those of each treatment for all (m,)."""
+    def outcomes(data: Dataset) -> tuple[float, FloatArray, bool]:
+        """Return mean outcomes of what is prescribed and of each treatment for all, and whether lower is better."""
         assert data.treatments is not None
         y, estimates = data.y.astype(np.float64), found.predict_outcomes(data.X_raw)
-        of_all = [
-            prescription_measures(
-                y, data.treatments, np.full(data.n, t), estimates, data.weights
-            ).prescribed_outcome
-            for t in range(estimates.shape[1])
-        ]
         prescribed = found.predict(data.X_raw).astype(np.int64)
-        own = prescription_measures(y, data.treatments, prescribed, estimates, data.weights)
-        return own.prescribed_outcome, np.array(of_all)
+        m = estimates.shape[1]
+        mean, *of_all = (
+            prescription_measures(y, data.treatments, chosen, estimates, data.weights).prescribed_outcome
+            for chosen in (prescribed, *(np.full(data.n, t) for t in range(m)))
+        )
+        # What the tree prescribes is the best of its estimates.
+        best = estimates[np.arange(data.n), prescribed][:, None]
+        others = np.where(np.isfinite(estimates), estimates, best)
+        return mean, np.array(of_all), bool((best <= others).mean() >= (best >= others).mean())
 
-    own, of_all = outcomes(train)
+    own, of_all, lower = outcomes(train)
     if not np.isfinite(of_all).any():
         return {}, []
-    # What the tree prescribes is the best of its estimates, which are lower or higher ones.
-    estimates, rows = found.predict_outcomes(train.X_raw), np.arange(train.n)
-    chosen = estimates[rows, found.predict(train.X_raw).astype(np.int64)]
-    rest = np.where(np.isfinite(estimates), estimates, chosen[:, None])
-    sign = 1.0 if float((chosen - rest.mean(axis=1)).sum()) <= 0.0 else -1.0
+    sign = 1.0 if lower else -1.0
     single = int(np.where(np.isfinite(of_all), sign * of_all, np.inf).argmin())
     result: dict[str, Any] = {"treatment": train.classes[single], "train": float(of_all[single])}
     part = PARTS[0][1]
     if test is not None and test.n and test.treatments is not None:
         part = PARTS[1][1]
-        own, of_all = outcomes(test)
+        own, of_all, _ = outcomes(test)
         result["test"] = float(of_all[single])
     always = float(of_all[single])
     if not sign * own >= sign * always - SAME * abs(always):

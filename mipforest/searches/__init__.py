@@ -46,8 +46,8 @@ _LEAN: dict[str, Any] = {
 }
 
 
-def _compiled(function: _F, **options: Any) -> Any:
-    """Have a function compiled on its first call."""
+def compiled(function: _F, **options: Any) -> Any:
+    """Have a function compiled on its first call, or for the types that it is told."""
     from numba import config, njit
 
     if config.DISABLE_JIT:
@@ -66,7 +66,7 @@ def entry(function: _F) -> _F:
     SolverUnavailable
         If the compiler is switched off; as :func:`kernel` and :func:`glue` do.
     """
-    fast = _compiled(function)
+    fast = compiled(function)
     # In the place of the compiler's own cache, which does not see changes of what the function calls.
     fast._cache = KernelCache(function, kernel_folder())
     kept: _F = fast
@@ -75,7 +75,7 @@ def entry(function: _F) -> _F:
 
 def kernel(function: _F) -> _F:
     """Compile a function that only an :func:`entry` calls: no door from Python, which takes most of the time."""
-    fast = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    fast = compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
     from numba.core.types.misc import unliteral
 
     compile_for = fast.compile
@@ -85,27 +85,11 @@ def kernel(function: _F) -> _F:
     return kept
 
 
-def callable_by_address(function: Callable[..., float], signature: Any, kinds: tuple[Any, ...]) -> int:
-    """Compile a function for a signature, keep the machine code on disk, and return its address.
-
-    See :func:`mipforest.searches.addresses.address_of`.
-    """
-    fast = _compiled(function, no_cpython_wrapper=True)
-    fast._cache = KernelCache(function, kernel_folder(), kinds)
-    fast.compile(signature)
-    (made,) = fast.overloads.values()
-    _MADE.append(fast)
-    return int(made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name))
-
-
 def glue(function: _F) -> _F:
     """Insert a function where an :func:`entry` or a :func:`kernel` calls it, before they are compiled."""
-    fast: _F = _compiled(function, inline="always")
+    fast: _F = compiled(function, inline="always")
     return fast
 
-
-#: Functions that are called by their addresses: they stay.
-_MADE: list[Any] = []
 
 #: What carries out an operation on named tuples of a type, by that type and the operation's name.
 _IMPLEMENTATIONS: dict[tuple[type, str], Callable[..., Any]] = {}

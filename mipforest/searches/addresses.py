@@ -21,10 +21,14 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from mipforest.arrays import IntArray
-from mipforest.searches import callable_by_address
+from mipforest.searches import compiled
+from mipforest.searches.kernel_cache import KernelCache, kernel_folder
 
 #: What operations behind addresses take beside whole numbers and doubles: words, and arrays of numbers to be written.
 WORDS, NUMBERS = types.CPointer(types.int64), types.CPointer(types.float64)
+
+#: Functions whose addresses are known: they stay.
+_MADE: list[Any] = []
 
 _I64, _DOUBLE = ir.IntType(64), ir.DoubleType()
 
@@ -114,4 +118,9 @@ def address_of(function: Callable[..., float], arguments: tuple[Any, ...], kinds
     kinds
         The compiler's types that it was made for: with its name, what tells its machine code from others'.
     """
-    return callable_by_address(function, types.float64(*arguments), kinds)
+    fast = compiled(function, no_cpython_wrapper=True)
+    fast._cache = KernelCache(function, kernel_folder(), kinds)
+    fast.compile(types.float64(*arguments))
+    (made,) = fast.overloads.values()
+    _MADE.append(fast)
+    return int(made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name))

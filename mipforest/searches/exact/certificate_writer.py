@@ -45,7 +45,6 @@ from mipforest.certificates.univariate import (
 from mipforest.errors import SolverError, Unsupported
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by, entry, kernel
-from mipforest.searches.addresses import words_of
 from mipforest.searches.exact.cover_search import CoverSearch
 from mipforest.searches.exact.covers import (
     HIGH,
@@ -58,7 +57,7 @@ from mipforest.searches.exact.covers import (
     restrict,
 )
 from mipforest.searches.exact.domains import OUT
-from mipforest.searches.exact.operations import RowsAtWork, Side, Tables
+from mipforest.searches.exact.operations import RowsAtWork, Side, Tables, side_of
 from mipforest.searches.exact.search import TOLERANCE, are_walked
 from mipforest.searches.exact.tables import (
     MAX_BYTES,
@@ -423,16 +422,12 @@ class PlainPart(Part):
         every = self._at_work(WholeRows(order, np.array([m])))
         below = samples_below(rank, losses.size, U).astype(np.float64)
         self.tables = bound_to_loops(tables, every, moves=False, weight_below=below, has_leaves=False)
-        self.whole = self._side(every)
+        self.whole = side_of(every)
         self.cost = float(losses.split_cost)
 
     def _at_work(self, rows: WholeRows) -> RowsAtWork:
         totals = np.zeros((4, self._losses.table.shape[1]), np.int64)
         return RowsAtWork(rows, totals, np.zeros(OUT, np.int64))
-
-    def _side(self, rows: RowsAtWork) -> Side:
-        words = words_of(rows)
-        return Side(words, words, np.zeros((0, 2), np.int64))
 
     def leaf(self, rows: BoolArray) -> float:
         """As :meth:`Part.leaf`."""
@@ -446,11 +441,10 @@ class PlainPart(Part):
         """As :meth:`Part.sides`."""
         on_left = int((self.rank[f] < t).sum())
         p, m = self.rank.shape
-        left, right = (
-            self._side(self._at_work(WholeRows(np.empty((p, count), np.int32), np.zeros(1, np.int64))))
+        sides = tuple(
+            side_of(self._at_work(WholeRows(np.empty((p, count), np.int32), np.zeros(1, np.int64))))
             for count in (on_left, m - on_left)
         )
-        sides = left, right
         restrict_rows(self.tables, sides, f, t)
         return sides
 

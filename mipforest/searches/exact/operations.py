@@ -8,7 +8,6 @@ of tables: whole numbers of 16 or 32 bits or doubles, two classes or many, squar
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import operation
-from mipforest.searches.addresses import NUMBERS, WORDS, address_of, view
+from mipforest.searches.addresses import NUMBERS, WORDS, address_of, view, words_of
 from mipforest.searches.exact.domains import ROOT, SIDE, UPPER
 
 
@@ -84,6 +83,12 @@ class RowsAtWork(NamedTuple):
     out: Any
 
 
+def side_of(rows: RowsAtWork) -> Side:
+    """Return rows of a side whose leaves may have any size as loops have them."""
+    words = words_of(rows)
+    return Side(words, words, np.zeros((0, 2), np.int64))
+
+
 # ---------------------------------------------------------------------- for each kind of tables
 
 
@@ -116,34 +121,32 @@ def value_of(tables: Any, rows: Any, f: int, t: int, cost: float, out: Any) -> t
 # ---------------------------------------------------------------------- their addresses
 
 
-#: Addresses by what tells kinds of tables and rows apart; the compiler's own types take longer to find.
-_ADDRESSES: dict[Any, tuple[int, ...]] = {}
+#: Addresses by operation and what tells kinds of tables and rows apart; the compiler's own types take longer to find.
+_ADDRESSES: dict[Any, int] = {}
 
 
-def addresses_for(names: tuple[str, ...], tables: tuple[Any, ...], rows: RowsAtWork) -> tuple[int, ...]:
-    """Return the addresses of some operations for a kind of tables and rows, compiled or loaded.
+def address_for(name: str, tables: tuple[Any, ...], rows: RowsAtWork) -> int:
+    """Return the address of an operation for a kind of tables and rows, compiled or loaded.
 
     Parameters
     ----------
-    names
-        Of ``"restrict"``, ``"leaf_below"``, ``"pair"`` and ``"value_of"``.
-    tables, rows
-        Named tuples whose arrays are contiguous.
+    name
+        ``"restrict"``, ``"leaf_below"``, ``"pair"`` or ``"value_of"``.
     """
-    key = names, _kind(tables), _kind(rows)
+    key = name, _kind(tables), _kind(rows)
     if key not in _ADDRESSES:
-        of_tables, of_rows = typeof(tables), typeof(rows)
-        _ADDRESSES[key] = tuple(_address(name, of_tables, of_rows) for name in names)
+        _ADDRESSES[key] = _address(name, typeof(tables), typeof(rows))
     return _ADDRESSES[key]
 
 
 def _kind(value: Any) -> Any:
     if isinstance(value, tuple):
         return type(value), *map(_kind, value)
-    return (value.dtype.char, value.ndim) if isinstance(value, np.ndarray) else type(value)
+    if isinstance(value, np.ndarray):
+        return value.dtype.char, value.ndim, value.flags.c_contiguous
+    return type(value)
 
 
-@cache
 def _address(name: str, of_tables: Any, of_rows: Any) -> int:
     tables_in, rows_in, i, x = view(of_tables), view(of_rows), types.int64, types.float64
 

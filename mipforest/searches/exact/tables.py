@@ -14,7 +14,7 @@ from mipforest.searches.exact.classes import LabelPart, ManyClasses, TwoClasses
 from mipforest.searches.exact.covers import Cover, Workspace
 from mipforest.searches.exact.domains import OUT, any_split
 from mipforest.searches.exact.gathered import GatheredSide, GatheredTables
-from mipforest.searches.exact.operations import RowsAtWork, Side, Tables, addresses_for
+from mipforest.searches.exact.operations import RowsAtWork, Side, Tables, address_for, side_of
 from mipforest.searches.exact.plain import (
     ABSOLUTE,
     COSTS,
@@ -239,10 +239,10 @@ class LossTables:
         return self._side(every, sized)
 
     def _side(self, rows: Any, sized: PlainSide | None) -> Side:
-        words = words_of(_at_work(self.own, rows))
+        side = side_of(_at_work(self.own, rows))
         if sized is None or self.plain is None:
-            return Side(words, words, np.zeros((0, 2), np.int64))
-        return Side(words, words_of(_at_work(self.plain, sized)), sized.allowed)
+            return side
+        return side._replace(sized=words_of(_at_work(self.plain, sized)), allowed=sized.allowed)
 
     def masked(self, use: NDArray[np.uint8], group: IntArray, must: NDArray[np.uint8]) -> LossTables:
         """Return the same tables with masks; see :mod:`mipforest.searches.exact.domains`."""
@@ -279,20 +279,17 @@ def bound_to_loops(
 ) -> Tables:
     """Return tables as loops over covers have them; ``at_work`` are rows of theirs, of the type of all."""
     words = words_of(own)
-    sized, restrict_sized, value, leaf = words, 0, 0, 0
+    sized, restrict_sized, value = words, 0, 0
     if plain is not None:
         of_plain = _at_work(plain, _plain_side(plain, plain.order))
-        restrict_plain, value = addresses_for(("restrict", "value_of"), plain, of_plain)
+        value = address_for("value_of", plain, of_plain)
         if plain is not own:
-            sized, restrict_sized = words_of(plain), restrict_plain
-    restrict, pair = addresses_for(("restrict", "pair"), own, at_work)
-    if has_leaves:
-        (leaf,) = addresses_for(("leaf_below",), own, at_work)
+            sized, restrict_sized = words_of(plain), address_for("restrict", plain, of_plain)
     return Tables(
         words=words,
-        restrict=restrict,
-        leaf=leaf,
-        pair=pair,
+        restrict=address_for("restrict", own, at_work),
+        leaf=address_for("leaf_below", own, at_work) if has_leaves else 0,
+        pair=address_for("pair", own, at_work),
         sized=sized,
         restrict_sized=restrict_sized,
         value=value,
@@ -324,9 +321,10 @@ def tables_of(rows: Rows) -> LossTables:
     weight = np.ones(len(rows.value))
     if moves:  # the most that moving a row changes a number of errors by
         weight = rows.value[:, 1] if rows.loss == "classes" else rows.value.max(axis=1)
+    some = _plain_side(own, own.order) if isinstance(own, PlainTables) else _all_rows(own)
     loops = bound_to_loops(
         own,
-        _at_work(own, _all_rows(own)),
+        _at_work(own, some),
         plain=plain,
         moves=moves,
         weight_below=_below(rows, weight[:, None])[:, :, 0],
