@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -52,9 +53,16 @@ INTERFACES = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of folders that other machines run again."""
+    """Mark the tests of folders that other machines run again, and the cases of a test beyond its first ones."""
     tests = Path(__file__).parent
+    run_by_default: Counter[str] = Counter()
     for item in items:
+        few = item.get_closest_marker("first_cases")
+        if few and not item.get_closest_marker("slow"):
+            test = item.nodeid.partition("[")[0]
+            run_by_default[test] += 1
+            if run_by_default[test] > few.args[0]:
+                item.add_marker("slow")
         folders = [parent.as_posix() for parent in item.path.relative_to(tests).parents]
         for marker, marked in (("arithmetic", ARITHMETIC), ("interfaces", INTERFACES)):
             if not marked.isdisjoint(folders):

@@ -222,9 +222,9 @@ def check_claims(seed):
 
 
 def test_claims_hold():
-    hold_for_all(check_claims, range(100))
+    hold_for_all(check_claims, range(40))
 
 
 @pytest.mark.slow
 def test_claims_hold_in_many_cases():
-    hold_for_all(check_claims, range(100, 2000))
+    hold_for_all(check_claims, range(40, 2000))

@@ -180,6 +180,7 @@ CASES = {
 SEEDS = {"require_features": 2, "at_most_of_twins": 11, "once_per_path": 39, "once_per_path_of_a_twin": 39}
 
 
+@pytest.mark.first_cases(5)
 @pytest.mark.parametrize("variant", ["tight", pytest.param("paper", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CASES)
 def test_a_column_stands_for_all_of_its_features(name, variant):
@@ -205,6 +206,7 @@ def within(tree, weights, tolerance):
     return abs(low - high) <= tolerance + 1e-9
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("solver", ["highs", "lagrangian"])
 def test_shares_count_weights(solver):
     frame = table(4).assign(w=[1.0, 2, 3, 1, 2, 3, 1, 2])

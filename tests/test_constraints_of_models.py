@@ -66,6 +66,7 @@ def built(model):
     return formulation.build(data.with_scaling(formulation.scaling), 2)
 
 
+@pytest.mark.first_cases(5)
 @pytest.mark.parametrize(
     ("model", "helper"),
     [
@@ -128,6 +129,7 @@ ASYMMETRIC = {
 }
 
 
+@pytest.mark.first_cases(5)
 @pytest.mark.parametrize(
     ("constrain", "kept"),
     [(constrain, True) for constrain in SYMMETRIC.values()]

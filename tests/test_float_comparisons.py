@@ -10,6 +10,7 @@ from tolerance import ROUNDING, at_least, at_most, in_order, less, same
 TESTS = Path(__file__).parent
 
 
+@pytest.mark.slow
 def test_no_test_compares_computed_numbers_exactly():
     found = [
         f"{path.relative_to(TESTS)}:{line}: {text}"

@@ -117,6 +117,7 @@ QUICK = [
 ]
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize(
     ("model", "helper", "depth"),
     [

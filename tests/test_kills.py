@@ -49,6 +49,7 @@ def points(name: str, work: Callable[[], object], check: Callable[[], object]) -
     assert count >= LEAST[name]
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("mode", ["wb", "w"])
 @pytest.mark.parametrize("old", [b"", b"what was there before"])
 def test_atomic_write(tmp_path: Path, mode: str, old: bytes) -> None:
@@ -155,6 +156,7 @@ def test_what_is_not_an_unfinished_copy_is_refused(tmp_path: Path) -> None:
     assert content(tmp_path) == {"catalogue.csv": b"mine"}
 
 
+@pytest.mark.slow
 def test_build(tmp_path: Path, shipped: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     library = Library(tmp_path / "library")
     shutil.copytree(shipped.folder, library.folder)
@@ -205,6 +207,7 @@ def test_record(tmp_path: Path, shipped: Library) -> None:
     points("record", lambda: library.record(better), check)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("begun", [False, True])
 def test_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
     result = ExperimentResult.failed(SolverError("as asked"))

@@ -43,6 +43,7 @@ def rates_case(seed):
     return data, depth, n_min, {*counts(X, y, w, np.arange(n), depth, n_min)}, float(w @ y)
 
 
+@pytest.mark.first_cases(5)
 @pytest.mark.parametrize("seed", seeds(15, 100))
 def test_the_greatest_f1_is_that_of_enumeration(seed):
     data, depth, n_min, found, P = rates_case(seed)

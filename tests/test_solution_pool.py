@@ -58,6 +58,7 @@ def enumerated(m):
     return found
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("quadratic", [False, True])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_each_choice_of_integers_comes_once_with_its_best_continuous_part(seed, quadratic):

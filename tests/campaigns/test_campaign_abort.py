@@ -84,6 +84,7 @@ def test_two_processes_go_on_behind_cells_that_end_them(tmp_path, environment):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_one_process_keeps_its_solvers_apart(tmp_path, environment):
     campaign = campaign_of(tmp_path, SUITE.replace('"aborting-here", ', ""))
     done = run(campaign, environment)

@@ -73,6 +73,7 @@ def final_table(campaign: Campaign) -> pd.DataFrame:
         return results_table(store).drop(columns=[*TIMINGS, "cell"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])  # again and again: as once
 def test_a_campaign_that_is_killed_ends_with_the_same_table(tmp_path, undisturbed, kills):
     campaign = campaign_of(tmp_path, TINY)

@@ -160,6 +160,7 @@ INCLUDING = [CAMPAIGNS / "all.toml", CAMPAIGNS / "full.toml"]
 SHIPPED = sorted(set(CAMPAIGNS.glob("*.toml")) - set(INCLUDING))
 
 
+@pytest.mark.first_cases(4)
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_suites_can_be_planned(path):
     suite = read_suite(path)
@@ -172,6 +173,7 @@ def test_shipped_suites_can_be_planned(path):
             assert all(0 <= value <= 1 for value in shares)
 
 
+@pytest.mark.slow
 def test_the_suite_of_what_is_feasible_asks_for_what_is_there():
     for campaign in campaigns([CAMPAIGNS / "all.toml"]):
         assert campaign.results.stem == campaign.suite_path.stem

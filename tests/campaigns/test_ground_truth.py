@@ -112,6 +112,7 @@ def test_a_tuned_cell_is_the_tuning_with_noise_free_test_samples(campaign):
     assert cell["test_accuracy"] == pytest.approx((predicted == y.astype(str)).mean(), abs=0.08)
 
 
+@pytest.mark.slow
 def test_the_report_shows_what_was_found_of_the_truth(campaign, tmp_path):
     names = {path.name for path in write_report(campaign.results, tmp_path)}
     assert {"recovery.svg", "recovery.png"} <= names
@@ -122,6 +123,7 @@ def test_the_report_shows_what_was_found_of_the_truth(campaign, tmp_path):
     assert means["false_discovery_rate"].notna().all()
 
 
+@pytest.mark.slow
 def test_prescriptions_are_held_against_the_true_outcomes(tmp_path):
     text = TUNED.split("[models.cart]")[0].replace(
         "synthetic:tree,depth=2,n=60,p=2", "synthetic:treatments,experiment=1,n=60"

@@ -60,6 +60,7 @@ def test_several_suites_are_one_command_that_goes_on_and_reports(mipforest, suit
     assert "same results file" in twice.err
 
 
+@pytest.mark.slow
 def test_a_suite_that_includes_others_is_run_looked_at_and_reported(mipforest, suite, tmp_path):
     both = tmp_path / "both.toml"
     both.write_text('name = "both"\ninclude = ["small.toml", { suite = "other.toml", time_limit = 7.0 }]\n')

@@ -51,6 +51,7 @@ def test_the_same_problem_is_the_same(mipforest, proof, people_csv):
     assert mipforest("certify", proof, "--data", people_csv, *OF_DATA).code == 0
 
 
+@pytest.mark.first_cases(6)
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -1,8 +1,11 @@
 """``mipforest compile``: what it compiles is there for later commands."""
 
+import pytest
+
 from mipforest.cli.compile import Kind, kinds_of
 
 
+@pytest.mark.slow
 def test_what_is_compiled_is_there_afterwards(mipforest):
     first = mipforest("compile", "--model", "ogrs", "--json")
     assert first.code == 0, first.err

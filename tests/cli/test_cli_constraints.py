@@ -72,6 +72,7 @@ def test_the_report_shows_them_and_the_command_repeats_them(mipforest, run):
     assert "[[feature-budget]]" in page
 
 
+@pytest.mark.slow
 def test_an_exported_instance_has_the_rows_and_imports_with_them(mipforest, table, tmp_path):
     path = tmp_path / "people.mps"
     more = ("--drop", "sex", "--parity", "sex=20%", "--split", "age >= 50")
@@ -89,6 +90,7 @@ def test_an_exported_instance_has_the_rows_and_imports_with_them(mipforest, tabl
     assert done.json["constraints"][0]["value"] == 0  # exact: a count
 
 
+@pytest.mark.slow
 def test_the_announcement_says_that_rows_go_to_a_matrix_solver(mipforest, table):
     done = mipforest("solve", *options(table, "--require", "dose", "--recall", "yes=50%", "--time-limit", 10))
     assert done.code == 0

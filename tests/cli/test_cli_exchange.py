@@ -287,6 +287,7 @@ def folder(exported, tmp_path):
     return shutil.copytree(exported, tmp_path / "instance")
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ["oct.mps", "oct-lp.lp"])
 def test_a_solution_becomes_a_run(mipforest, exported, tmp_path, people_csv, name):
     solution, out = exported / f"{name}.sol", tmp_path / "run"
@@ -307,6 +308,7 @@ def test_a_solution_becomes_a_run(mipforest, exported, tmp_path, people_csv, nam
     assert "Accuracy" in told.out
 
 
+@pytest.mark.slow
 def test_scip_and_gurobi(mipforest, exported, tmp_path):
     pyscipopt = pytest.importorskip("pyscipopt")
     gurobipy = pytest.importorskip("gurobipy")

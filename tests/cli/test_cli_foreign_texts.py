@@ -49,6 +49,7 @@ def test_no_mark_passes_in_the_terminal_on_a_page_or_in_a_picture(mipforest, tab
     assert any("x1b" in (element.text or "") for element in picture.iter())
 
 
+@pytest.mark.slow
 def test_other_pictures_are_xml(mipforest, table, tmp_path):
     frame = pd.read_csv(table)
     wide, cards = tmp_path / "numbers.csv", tmp_path / "cards.csv"

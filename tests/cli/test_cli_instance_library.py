@@ -143,6 +143,7 @@ def test_verify_goes_on_after_a_model_that_cannot_be_read(mipforest, library, da
     assert result.out.endswith("ok     oct-iris-2\n")
 
 
+@pytest.mark.slow
 def test_race_and_pack(mipforest, library, tmp_path):
     where = ("--library", library)
     mipforest("instances", "build", *where, "--quiet")

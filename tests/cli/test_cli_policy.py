@@ -25,6 +25,7 @@ def tables(tmp_path):
     return tmp_path / "rewards.csv", tmp_path / "trial.csv"
 
 
+@pytest.mark.slow
 def test_rewards_of_a_file(mipforest, tables, tmp_path):
     base = ("solve", "--model", "policy", "--depth", 1, "--data", tables[0], "--rewards", "none,drug")
     done = mipforest(*base, "--test-size", "0.2", "--out", tmp_path / "run")
@@ -59,6 +60,7 @@ def test_the_page_compares_the_tree_with_each_decision_for_all():
     assert float(rows[2][3]) == pytest.approx(np.sqrt(1.5 * (0.3125**2 + 0.375**2 + 0.0625**2)), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_forests_decide_samples_that_they_were_not_fitted_to():
     rng = np.random.default_rng(0)
     X = rng.random((120, 2))

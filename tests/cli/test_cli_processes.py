@@ -128,6 +128,7 @@ run()
 """
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(tmp_path):
     """Nor does a list wait for scikit-learn, which takes longer to import than all else."""
     process = start_process("models", cwd=tmp_path, program=("-c", WITHOUT_SCIKIT_LEARN))

@@ -279,6 +279,7 @@ def test_weights_come_from_a_column_and_return_with_the_tree(mipforest, people, 
     assert "leave --weight out" in " ".join(refused.err.split())
 
 
+@pytest.mark.slow
 def test_a_cluster_that_cannot_be_used_is_told_in_a_line(mipforest, tmp_path, monkeypatch):
     monkeypatch.setattr("mipforest.searches.workers.connected.__defaults__", (0.5,))
     there = ("--dask", "tcp://127.0.0.1:1", "--time-limit", 5, "--out", tmp_path / "run")

@@ -75,6 +75,7 @@ def test_json_is_one_object_with_the_table(mipforest, options):
     assert done.json["exit_code"] == 0
 
 
+@pytest.mark.slow
 def test_per_level_and_values_per_level(mipforest, options):
     deeper = (*options, "--depth", 2, "--time-limit", 0)
     # Counted before the first fit; test_tune fits them.
@@ -86,6 +87,7 @@ def test_per_level_and_values_per_level(mipforest, options):
     assert "1:2" in hfs.out
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
@@ -112,6 +114,7 @@ def test_what_cannot_be_used_is_refused_in_a_line(mipforest, options, tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_no_cluster_at_the_address(mipforest, options, monkeypatch):
     monkeypatch.setattr("mipforest.tuning.cross_validation.DaskCluster.__init__.__defaults__", (0.5,))
     done = mipforest(*options, "--grid", "C=1", "--dask", "tcp://127.0.0.1:1", "--json")
@@ -170,6 +173,7 @@ def batch():
     return ("tune", "--method", "batch", "--model", "oct", "--data", "wine", "--folds", 2, "--starts", 10)
 
 
+@pytest.mark.slow
 def test_a_batch_chooses_depth_and_cost(mipforest, batch, tmp_path):
     done = mipforest(*batch, "--depth", 2, "--out", tmp_path / "run")
     assert done.code == 0, done.err

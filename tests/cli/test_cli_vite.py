@@ -52,6 +52,7 @@ def test_writes_picture_and_tables(mipforest, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tables", "vite.svg"]
 
 
+@pytest.mark.slow
 def test_as_json(mipforest, tmp_path):
     told = mipforest(*SMALL, "--json", "-o", tmp_path / "vite.png").json
     assert told["kind"] == "random-forest"

@@ -25,6 +25,7 @@ def shell(command, cwd, **environment):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names, or no such device")
 class TestStreams:
+    @pytest.mark.slow
     @pytest.mark.parametrize("unbuffered", few_of(["", "1"]))
     @pytest.mark.parametrize("as_json", few_of(["", "--json"]))
     def test_a_full_output_ends_in_words_and_keeps_the_tree(self, tmp_path, unbuffered, as_json):
@@ -49,6 +50,7 @@ class TestStreams:
         assert {path.name for path in (tmp_path / "run").iterdir()} >= {"result.json", "tree.json"}
         assert b"note" not in (tmp_path / "run" / "solver.log").read_bytes()
 
+    @pytest.mark.first_cases(1)
     @pytest.mark.parametrize("place", ["2>/dev/full", "2>&-"])
     def test_errors_that_cannot_be_shown_lose_no_answer(self, tmp_path, place):
         done = shell(f"$M {' '.join(QUICK)} {place}", tmp_path)
@@ -56,6 +58,7 @@ class TestStreams:
         assert b"optimal, proven" in done.stdout
         assert shell(f"$M solve --model nope --data iris {place}", tmp_path).returncode == 2
 
+    @pytest.mark.slow
     def test_names_of_files_may_hold_any_bytes(self, tmp_path):
         samples = b"x,y\n1,a\n2,a\n3,b\n4,b\n"
         with open(os.fsencode(tmp_path) + b"/bad\xff.csv", "wb") as file:

@@ -105,6 +105,7 @@ def run(place: Path, program: str, *arguments: str) -> tuple[int, str, Sequence[
 QUICK = ("file", "contree", "tune")
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "command",
     [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in (*COMMANDS, "doctor")],
@@ -119,6 +120,7 @@ def test_no_command_runs_files_of_the_working_directory(place: Path, command: st
     assert "process of" not in said  # nothing died on the way
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "interface",
     ["glpk", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cbc", "appsi_cbc", "ipopt"))],

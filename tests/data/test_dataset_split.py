@@ -89,6 +89,7 @@ def test_margot_paper_splits(name):
     assert set(train.sign) == {-1.0, 1.0}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="benchmark data not there")
 def test_benchmark_manifest():
     manifest = pd.read_csv(SHARED / "MANIFEST.csv")

@@ -5,7 +5,7 @@ import datetime
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mipforest.data import DataError, Dataset
@@ -37,6 +37,7 @@ def order_of(form):
 
 
 @pytest.mark.parametrize("form", DAYS)
+@settings(max_examples=8)
 @given(days=dates)
 def test_days_are_read_as_they_are_written(form, days):
     levels = pd.Series([day.strftime(form) for day in days]).drop_duplicates()

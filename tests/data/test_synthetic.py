@@ -125,6 +125,7 @@ def test_four_partitions_need_only_depth_two():
 # -- random trees ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @sometimes
 @given(
     seeds,

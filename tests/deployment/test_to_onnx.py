@@ -1,5 +1,4 @@
 import json
-from itertools import cycle
 
 import numpy as np
 import pytest
@@ -42,13 +41,22 @@ def check(fitted, X, statistics=None):
         np.testing.assert_allclose(found["probabilities"], fitted.predict_proba(X), rtol=1e-9)
 
 
-def test_a_thousand_random_trees_predict_alike():
+def check_random_trees(numbers):
     """Half of them have splits of several features; of the others samples lie on and beside the thresholds."""
-    rng = np.random.default_rng(0)
-    for number, kind in zip(range(1000), cycle(KINDS), strict=False):
+    for number in numbers:
+        rng, kind = np.random.default_rng(number), KINDS[number % len(KINDS)]
         tree = random_tree(rng, oblique=number % 2 == 0, kind=kind)
         X = 2 * rng.normal(size=(60, tree.n_features)) if tree.is_oblique else samples_for(tree, rng)
         check(tree, X)
+
+
+def test_random_trees_predict_alike():
+    check_random_trees(range(150))
+
+
+@pytest.mark.slow
+def test_a_thousand_random_trees_predict_alike():
+    check_random_trees(range(150, 1000))
 
 
 def test_shares_of_training_samples_are_probabilities():

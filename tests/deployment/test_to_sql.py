@@ -125,6 +125,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
+@pytest.mark.first_cases(4)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_hostile_names_and_levels_are_parsed_back(dialect):
     sqlglot = pytest.importorskip("sqlglot")

@@ -13,6 +13,8 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 #: The changelog names what was renamed.
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
@@ -110,6 +112,7 @@ def test_names_are_found():
     assert "docs/tools/closure.py" in files
 
 
+@pytest.mark.slow
 def test_closures_of_models_are_small():
     """Few files have to be read to know a model; the table is in the design notes."""
     counted = json.loads(

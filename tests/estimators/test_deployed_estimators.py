@@ -89,6 +89,7 @@ def table_with_branches(seed):
     return table, every.to_frame(index=False), rng
 
 
+@pytest.mark.first_cases(6)
 @pytest.mark.parametrize("seed", range(12))
 def test_sets_and_missing_values_are_the_same_everywhere(seed):
     """Ages beyond those of training are known ones: no form takes them for missing."""

@@ -42,6 +42,7 @@ def quick(name, **settings):
 ALIKE = ("sfs-margot", "budgeted-olct", "univariate-olct", "ort-l")
 
 
+@pytest.mark.first_cases(5)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ALIKE else []) for name in SHAPES]
 )
@@ -279,6 +280,7 @@ def test_several_constraints_are_one_function():
     assert "petal width (cm)" not in fitted.features_used_
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
 @pytest.mark.parametrize(
     "classifier", [OCTClassifier(depth=1), OCTHClassifier(depth=1)], ids=["oct", "oct-h"]

@@ -26,6 +26,7 @@ def lines_found(command: list[str], pattern: str) -> list[int]:
     return sorted({int(number) for number in found})
 
 
+@pytest.mark.slow
 def test_mypy_finds_five_mistakes(tmp_path):
     settings = tmp_path / "mypy.ini"
     # What a user has: no settings of the project's own.

@@ -79,6 +79,7 @@ def test_scorers_read_the_probabilities():
     assert scores.min() > 0.8
 
 
+@pytest.mark.first_cases(4)
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.filterwarnings("ignore::mipforest.estimators.FitWarning")
 def test_a_file_holds_the_tree_and_not_the_model(name, tmp_path):

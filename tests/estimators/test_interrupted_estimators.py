@@ -124,6 +124,7 @@ def test_a_search_over_parameters_stops():
     assert not hasattr(search, "best_estimator_")
 
 
+@pytest.mark.slow
 def test_a_program_that_handles_ctrl_c_itself_goes_on_doing_so():
     heard = []
     before = signal.signal(signal.SIGINT, lambda *_: heard.append(True))

@@ -136,6 +136,7 @@ def test_estimated_rewards_are_near_the_effect(scores):
     assert same(found.rewards, again.rewards)
 
 
+@pytest.mark.slow
 def test_the_policy_of_doubly_robust_scores_is_the_true_one():
     data, effect, share = trial()
     found = reward_scores(data, "dr")
@@ -149,6 +150,7 @@ def test_the_policy_of_doubly_robust_scores_is_the_true_one():
     assert same(higher.rewards, -known.rewards)
 
 
+@pytest.mark.slow
 def test_refusals_say_what_to_do():
     data, _, _ = trial(40)
     with pytest.raises(DataError, match="has no treatments"):

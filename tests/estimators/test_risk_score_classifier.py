@@ -43,6 +43,7 @@ def test_text_picture_and_pickle(fitted):
     assert (again.predict(X) == fitted.predict(X)).all()
 
 
+@pytest.mark.slow
 def test_weights_and_constraints():
     weights = np.where(Y == 1, 3.0, 1.0)
     heavy = RiskScoreClassifier(rules=1, time_limit=0).fit(X, FLOWERS, weights)

@@ -43,6 +43,7 @@ def has_rows(form):
     return np.isfinite(form.row_lower).any() or np.isfinite(form.row_upper).any()
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("value_of", [gurobi_value, scip_value])
 def test_solvers_of_quadratic_models_find_the_optimum(tmp_path_factory, value_of):
     @settings(max_examples=15)

@@ -163,8 +163,10 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 COVERED = ("opt-lh", "sfs-margot", "budgeted-olct", "univariate-olct", "ort-l")
 
 
-def marks(name: str) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.slow] if name in COVERED else []
+def marks(name: str, test: FormulationTest) -> list[pytest.MarkDecorator]:
+    """Starts take longest, and ConTree's a process: those of one variant are tried by default."""
+    again = name == "oct" and str(test).startswith("starts") and "[tight" not in str(test)
+    return [pytest.mark.slow] if name in COVERED or again else []
 
 
 #: Smooth models have no rows, and tests of their own.
@@ -173,7 +175,7 @@ WITH_ROWS = {name: cls for name, cls in formulation_classes().items() if cls.has
 
 def contracts() -> list[Any]:
     return [
-        pytest.param(test, id=f"{name}: {test}", marks=marks(name))
+        pytest.param(test, id=f"{name}: {test}", marks=marks(name, test))
         for name, formulation in WITH_ROWS.items()
         for test in formulation_tests(formulation, **OPTIONS.get(name, {}))
     ]
@@ -214,10 +216,11 @@ def data_of_all_kinds(formulation: type[Formulation], seed: int) -> Dataset:
     return Dataset.from_arrays(X, y, task=formulation.task, scaling=formulation.scaling)
 
 
+@pytest.mark.first_cases(8)
 @pytest.mark.parametrize(
     "seed", [3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 1, 2))]
 )  # more mixes
-@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in WITH_ROWS])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name, test)) for name in WITH_ROWS])
 def test_trees_and_points_on_data_of_all_kinds(name: str, seed: int) -> None:
     formulation = formulation_classes()[name]
     # The small forest does not split at deeper levels; score cards have none.

@@ -63,6 +63,7 @@ def best_regression_tree(data, allowed):
     return min(costs)
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("helper", HELPERS)
 def test_the_best_regression_tree_with_allowed_features(helper):
     constrain, allowed = HELPERS[helper]
@@ -76,6 +77,7 @@ def test_the_best_regression_tree_with_allowed_features(helper):
     assert allowed({data.features.labels.index(name) for name in result.features_used})
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "formulation",
     [

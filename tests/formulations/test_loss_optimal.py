@@ -236,6 +236,7 @@ def test_the_thesis_rows_of_misclassification_allow_a_free_lunch():
     assert same(here.evaluate(nothing, instance), (data.sign < 0).sum())
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     ("formulation", "n", "p"),
     [

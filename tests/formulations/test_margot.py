@@ -102,6 +102,7 @@ def test_depth_one_is_a_support_vector_machine(C):
     assert dual * (1 - 1e-6) <= result.objective <= primal * (1 + 1e-6)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("seed", "n", "C"),
     [
@@ -124,6 +125,7 @@ def test_both_variants_equal_enumeration(seed, n, C):
         assert result.objective == pytest.approx(expected, rel=1e-6, abs=1e-6), variant
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("formulation", "n", "p", "depth"),
     [

@@ -42,6 +42,7 @@ def by_hand(formulation, tree, instance):
     return total
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("variant", Miret.variants)
 @given(depth=st.integers(1, 3), seed=st.integers(0, 10**6))
 @settings(max_examples=8)
@@ -62,6 +63,7 @@ def test_evaluate_is_the_definition_and_the_paper_keeps_its_leaves(variant, dept
         np.testing.assert_array_equal(decoded.apply(data.X), tree.apply(data.X))
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     ("seed", "n", "p", "depth", "alpha", "proximity"),
     [

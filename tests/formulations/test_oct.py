@@ -178,6 +178,7 @@ def test_iris_depth_two_is_certified():
     assert result.objective * 100 == pytest.approx(6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "errors"),
     [

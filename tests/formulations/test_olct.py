@@ -39,6 +39,7 @@ def exact_by_hand(C, tree, data):
 # ------------------------------------------------------------------ optima
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("seed", "n", "C", "tangents", "lines"),
     [

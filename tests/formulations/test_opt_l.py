@@ -89,6 +89,7 @@ def test_linear_estimates_survive_original_units_and_files(tmp_path):
     assert set(tree.features_used().overall) == {0, 1}
 
 
+@pytest.mark.slow
 def test_linear_estimates_find_the_step_of_the_first_experiment():
     from mipforest.data import load, treatment_experiment
 

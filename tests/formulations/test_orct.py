@@ -141,6 +141,7 @@ def test_a_smooth_model_goes_to_no_file_and_to_no_solver_of_rows(flowers, tmp_pa
         problem.solve()
 
 
+@pytest.mark.slow
 def test_the_time_limit_ends_a_search_with_its_best_tree(flowers):
     result = Orct(n_starts=10_000).build(flowers, 2).solve(time_limit=0.3)
     assert result.status == "time_limit"

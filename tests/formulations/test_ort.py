@@ -71,6 +71,7 @@ QUICK = (1, 4, 6)
 SEEDS = [pytest.param(seed, marks=[] if seed in QUICK else [pytest.mark.slow]) for seed in range(32)]
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_paper_tight_and_enumeration_agree(seed, loss):
@@ -153,6 +154,7 @@ def test_a_constraint_on_leaf_values_takes_the_proof_from_the_tight_variant():
             assert result.bound == pytest.approx(problem.least_objective())
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 @pytest.mark.parametrize(
     "depth", [2, *(pytest.param(d, marks=pytest.mark.slow) for d in (1, 3))]
@@ -326,6 +328,7 @@ def test_objective_is_free_of_the_targets_units(model):
     assert ((found[1][1] + 3e7) / 1e6).min() >= -1
 
 
+@pytest.mark.first_cases(4)
 @pytest.mark.parametrize(("model", "variant"), MODELS)
 def test_all_rows_equal_gives_the_tree_without_a_split(model, variant):
     data = regression(np.ones((4, 2)), [0, 1, 1, 5])

@@ -55,6 +55,7 @@ def least_loss(data, depth, alpha, n_min):
     return best_tree_value(data.X, leaf, depth, alpha * total, n_min) / total
 
 
+@pytest.mark.first_cases(12)
 @pytest.mark.parametrize("seed", seeds(30, 100))
 def test_the_exact_search_equals_enumeration(seed):
     data, depth, alpha, n_min = random_case(seed)
@@ -79,6 +80,7 @@ def test_the_exact_search_equals_enumeration(seed):
     )
 
 
+@pytest.mark.first_cases(4)
 @pytest.mark.parametrize("variant", Policy.variants)
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_have_the_same_optimum(seed, variant):

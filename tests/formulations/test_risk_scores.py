@@ -123,6 +123,7 @@ def test_a_model_without_the_cuts_and_signs_that_no_optimum_needs_has_the_optimu
     assert values == pytest.approx([tangent_optimum(data, formulation)] * 4, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_epsilon_above_a_gap_is_told():
     X = np.array([[0.0], [0.5], [0.50005], [1.0]])
     data = Dataset.from_arrays(X, [0, 0, 1, 1], scaling="none")
@@ -269,6 +270,7 @@ def test_thresholds_have_few_digits(low, high, shortest):
     assert low < shortest_between(low, high) <= high
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize("variant", ["tight", "paper"])
 @pytest.mark.parametrize("start", ["exchange", "beam", "rule-by-rule"])
 def test_starts_are_cards_that_a_solver_takes(variant, start):

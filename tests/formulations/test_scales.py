@@ -35,6 +35,7 @@ def labelled(X, y):
     return Dataset.from_arrays(X, y, scaling="none")
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_features_of_1e9_give_the_tree_of_features_of_1(solver):
     """With w = w' / 1e9 the norm is 1e-9 times that of w': no sample may be on the wrong side of its margin."""
@@ -71,6 +72,7 @@ def test_an_objective_below_the_tolerances_is_proven_in_its_own_units(solver, de
         assert result.objective == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_no_proof_is_claimed_where_the_trees_value_is_not_the_solvers(solver):
     """Two samples at 1 and two at 2 are of both classes: at depth two 8 slacks are left, 8e-8; tolerances part them."""

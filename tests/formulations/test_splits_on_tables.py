@@ -59,6 +59,7 @@ def case(seed, *, gaps):
 TASKS = {"oct": "classification", "ort": "regression"}
 
 
+@pytest.mark.first_cases(6)
 @pytest.mark.parametrize("seed", seeds(20, 200))
 def test_sets_of_levels_are_those_of_enumeration(seed):
     build, expected = case(seed, gaps=False)
@@ -68,6 +69,7 @@ def test_sets_of_levels_are_those_of_enumeration(seed):
     assert result.objective == pytest.approx(expected, abs=TOLERANCE)
 
 
+@pytest.mark.first_cases(8)
 @pytest.mark.parametrize("seed", seeds(30, 100))
 def test_missing_values_go_where_enumeration_sends_them(seed):
     build, expected = case(seed, gaps=True)
@@ -77,6 +79,7 @@ def test_missing_values_go_where_enumeration_sends_them(seed):
     assert result.objective == pytest.approx(expected, abs=TOLERANCE)
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, 8))])
 def test_rows_have_the_same_optimum(seed, gaps):
@@ -88,6 +91,7 @@ def test_rows_have_the_same_optimum(seed, gaps):
     assert result.objective == pytest.approx(expected, abs=TOLERANCE)
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize(
     "seed", [0, 1, 4, 5, *(pytest.param(k, marks=pytest.mark.slow) for k in range(8, 14))]
@@ -110,6 +114,7 @@ def test_binaries_of_levels_alone_choose_sets(seed, gaps):
     assert result.objective == pytest.approx(expected, abs=TOLERANCE)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("gaps", [False, True])
 def test_local_search_finds_the_optimum_of_small_tables(gaps):
     for seed in range(12):
@@ -130,6 +135,7 @@ def prescription_cost(y, had):
     return cost
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("seed", seeds(4, 12))
 def test_prescriptive_trees_part_levels_too(seed):
     frame = random_table(seed, gaps=seed % 2 == 1, regression=True)
@@ -181,6 +187,7 @@ def test_too_many_levels_are_refused_and_one_hot_is_the_hint():
         Dataset.from_frame(ten, "y", categorical=["town"])
 
 
+@pytest.mark.slow
 def test_numbers_can_be_levels_and_levels_keep_their_meaning():
     frame = pd.DataFrame({"ward": [1, 2, 3, 4] * 6, "y": [0, 1, 1, 0] * 6})
     data = Dataset.from_frame(frame, "y", categorical=["ward"])
@@ -197,6 +204,7 @@ def test_a_table_is_named_where_it_has_no_columns_of_text():
         load("iris", categorical=["colour"])
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_policies_part_levels_too(seed):
     frame = random_table(seed, gaps=seed % 2 == 1).drop(columns="y")

@@ -43,6 +43,7 @@ def test_evaluate_charges_weights_everywhere_and_margins_at_the_last_level(depth
     assert same(model.evaluate(tree, instance), expected)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("seed", "n", "C"),
     [
@@ -75,6 +76,7 @@ def routing_agrees_with_enumeration(seed, statuses=("optimal",)):
     assert all(event.bound <= expected * (1 + 1e-6) + 1e-6 for event in result.solution.events)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("seed", [0, 1, 3])
 def test_routing_proves_the_optimum_of_enumeration(seed):
     routing_agrees_with_enumeration(seed)
@@ -113,6 +115,7 @@ def test_depth_one_is_margot():
     assert values[0] == pytest.approx(values[1], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_labels_of_an_oblique_tree_are_recovered_where_margot_stays_near_one_machine():
     """An exclusive or: one machine is right on about half, and the root of MARGOT pays for all of it."""
     rng = np.random.default_rng(0)
@@ -127,6 +130,7 @@ def test_labels_of_an_oblique_tree_are_recovered_where_margot_stays_near_one_mac
     assert at_most(found.objective, 0.2 * margot.objective)
 
 
+@pytest.mark.slow
 def test_the_local_search_reaches_proven_optima_and_its_bound_holds():
     for seed in range(4):
         problem = SvmLeaves(C=10.0).build(oblique(seed, n=12), 2)
@@ -170,6 +174,7 @@ def test_a_start_of_many_samples_is_better_than_one_machine():
     assert at_most(values[1], 0.95 * values[0])
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("depth", [2, 3])
 def test_certificates_are_those_of_nodes_without_a_loss(tmp_path, depth):
     problem = SvmLeaves(C=10.0).build(oblique(4, n=12), depth)

@@ -14,6 +14,7 @@ from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("seed", seeds(2, 8))
 @pytest.mark.parametrize("depth", [1, 2])
 def test_fewest_errors(seed, depth):
@@ -42,6 +43,7 @@ def test_says_what_to_install(monkeypatch):
         contree(load("iris"), Topology(2))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("alpha", "depth"), [(0.0, 2), (0.07, 2), (0.02, 1)])
 def test_as_a_search_it_proves_the_optimum_of_the_exact_search(alpha, depth):
     pytest.importorskip("pycontree")
@@ -54,6 +56,7 @@ def test_as_a_search_it_proves_the_optimum_of_the_exact_search(alpha, depth):
     assert found.objective <= found.bound + 1e-8
 
 
+@pytest.mark.slow
 def test_without_time_to_end_it_claims_nothing():
     pytest.importorskip("pycontree")
     rng = np.random.default_rng(0)
@@ -83,6 +86,7 @@ def test_a_stop_or_the_limit_ends_its_process_and_leaves_no_tree():
     assert found.tree is not None
 
 
+@pytest.mark.slow
 def test_what_its_process_says_is_told():
     pytest.importorskip("pycontree")
     words = np.full((4, 2), "x")

@@ -31,6 +31,7 @@ def drawn(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     return X, sign, rng.uniform(0.1, 3.0, n), 10.0 ** rng.uniform(-6, 9)
 
 
+@pytest.mark.slow
 def test_the_gap_is_closed_on_300_problems_and_no_solution_of_clarabel_is_better():
     compared = 0
     for seed in range(300):
@@ -65,6 +66,7 @@ def test_with_the_l1_norm_the_gap_is_closed_and_highs_finds_the_same_value():
         assert at_most(found.bound, other.value * (1 + L1_GAP)), seed
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("C", [1e-2, 1.0])
 def test_libsvm_finds_the_same_value(C):
     X, sign, weight, _ = drawn(10)

@@ -475,6 +475,7 @@ def test_uci_data_are_named_with_their_doi_licence_and_checksum():
         assert spec.columns[-1] == spec.target
 
 
+@pytest.mark.slow
 def test_violations_of_the_best_known_solution_and_tags():
     library = Library(SHIPPED)
     tags = {tag for entry in library.entries().values() for tag in entry.tags.split()}

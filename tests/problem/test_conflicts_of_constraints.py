@@ -56,6 +56,7 @@ FORMULATIONS = (Oct(), OctH(), Margot(C=1), Ort())
 DEPTH = {"oct": 2, "ort": 2}
 
 
+@pytest.mark.first_cases(6)
 @pytest.mark.parametrize("seed", range(20))
 def test_conflicting_constraints_are_named(seed):
     rng = np.random.default_rng(seed)

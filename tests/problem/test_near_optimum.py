@@ -220,6 +220,7 @@ def distinct_trees(frame, rows, depth):
     return found
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     ("seed", "depth", "solver"),
     [(0, 2, "exact-search"), (1, 2, "exact-search"), (2, 1, "highs"), (3, 1, "exact-search")]

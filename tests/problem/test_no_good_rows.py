@@ -82,6 +82,7 @@ def test_constraints_leave_trees_out():
     hold_for_all(one, [seed for seed in range(12) if seed % 5 != 4])
 
 
+@pytest.mark.slow
 def test_variables_of_a_user():
     """A tree tells no values of them; whether there are any is up to the solver."""
     problem, plain = (build(2, p=3, depth=2, alpha=0.05) for _ in range(2))

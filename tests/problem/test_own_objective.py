@@ -39,6 +39,7 @@ def check(result, expected):
     assert "no bound" not in repr(result)
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize("variant", ["paper", "valid", "tight"])
 @pytest.mark.parametrize("seed", [0, 2])
 def test_features_cost_something_once(variant, seed):
@@ -65,6 +66,7 @@ def test_splits_cost_more(variant):
     check(problem.solve("highs", **PROVEN), dearer.objective + 3.0)
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("slope", [2.0, -6.0])
 @pytest.mark.parametrize("formulation", [Margot, HfsMargot])
 def test_weights_of_hyperplanes_cost_something(formulation, slope):
@@ -122,6 +124,7 @@ def test_a_price_of_each_feature_of_a_hyperplane():
     assert result.bound == pytest.approx(soft.objective, rel=1e-4)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "formulation",
     [

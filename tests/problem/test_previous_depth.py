@@ -11,6 +11,7 @@ from mipforest.trees import Topology
 pytestmark = pytest.mark.usefixtures("few_penalties")
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("formulation", [Oct(alpha=0.01), OctH(alpha=0.01)], ids=str)
 def test_a_solution_starts_the_next_depth(formulation):
     data = load("iris").take(np.arange(0, 150, 10))

@@ -34,6 +34,7 @@ def test_a_start_is_there_whatever_the_constraint(formulation, name):
     assert result.verified, result.failed_checks
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("formulation", [Margot(C=10), Olct(C=1.0)], ids=["margot", "olct"])
 def test_leaves_that_no_data_can_fill_are_infeasible_at_once(formulation):
     problem = formulation.build(DATA.with_scaling(formulation.scaling), 2)

@@ -26,6 +26,7 @@ ADDED = {
 }
 
 
+@pytest.mark.first_cases(5)
 @pytest.mark.parametrize("name", ADDED)
 @pytest.mark.parametrize("formulation", [Margot(C=10), Olct(C=1.0)], ids=["margot", "olct"])
 def test_an_optimum_under_a_constraint_is_proven(formulation, name):

@@ -41,6 +41,7 @@ def test_a_model_that_is_too_large_for_the_time_left_ends_by_a_limit_not_by_the_
     assert any("was not called: the " in warning for warning in result.solution.warnings)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ["ort-l", "ort-lh"])
 @pytest.mark.parametrize("how", ["rows", "leaves"])
 def test_constraints_that_no_tree_with_linear_leaves_satisfies_are_infeasible(name, how):

@@ -39,6 +39,7 @@ def wait_for(browser, expression):
         time.sleep(0.02)
 
 
+@pytest.mark.first_cases(6)
 def test_nothing_complains_and_nothing_is_fetched(opened, any_run):
     browser = opened(any_run)
     assert browser.complaints == []
@@ -186,7 +187,7 @@ def test_texts_stand_out_from_what_is_behind_them(opened, request, kind, scheme)
     assert browser.evaluate(_CONTRAST) >= 4.5
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["classes", "values", "levels", "card", "treatment"])
 def test_axe_finds_nothing(opened, request, kind, scheme):
     browser = opened(request.getfixturevalue(f"{kind}_run"), prefers_color_scheme=scheme)

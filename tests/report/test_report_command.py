@@ -15,6 +15,7 @@ def result_of(run):
     return json.loads((run / "result.json").read_text())
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize("kind", ["classes", "values"])
 def test_the_command_repeats_the_run(request, tmp_path, kind):
     first = result_of(request.getfixturevalue(f"{kind}_run"))

@@ -46,6 +46,7 @@ def copied(tmp_path):
     return copy
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("name", ["result.json", "tree.json"])
 @pytest.mark.parametrize("kind", ["logistic", "values"])
 def test_a_damaged_file_gives_a_page_or_a_refusal(request, report, tmp_path, kind, name):
@@ -105,6 +106,7 @@ def test_numbers_of_samples_that_do_not_add_up_are_refused(report, copied, class
     assert "do not add up" in told
 
 
+@pytest.mark.slow
 def test_a_page_is_bounded_whatever_the_run_says(report, copied, classes_run):
     def change(result):
         event = {"seconds": 1.0, "objective": 1.0, "bound": 0.0, "nodes": 1}
@@ -155,6 +157,7 @@ def test_a_reliability_table_that_is_none_is_refused(report, copied, logistic_ru
     assert report(run)[0] == 2
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "text",
     [

@@ -5,6 +5,7 @@ import pytest
 WIDTHS = (390, 700, 1000, 1400)
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize("kind", ["classes", "values", "chances", "card", "treatment", "policy"])
 def test_no_text_is_squeezed_at_any_width(request, browser, page_of, tmp_path, kind):
     path = tmp_path / "page.html"

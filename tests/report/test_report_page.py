@@ -23,6 +23,7 @@ def parsed(content):
     return ParsedPage(content)
 
 
+@pytest.mark.first_cases(4)
 def test_no_name_becomes_an_element_or_an_attribute(page_of, any_run):
     page = parsed(page_of(any_run))
     assert {tag for tag, _ in page.elements} <= set(TAGS.split())
@@ -54,6 +55,7 @@ def test_the_page_links_to_nothing_but_itself(page_of, any_run):
     assert "unsafe" not in policy
 
 
+@pytest.mark.first_cases(4)
 def test_the_same_run_gives_the_same_bytes(page_of, any_run):
     assert report_page(content_of(read_run(any_run))) == page_of(any_run)
 

@@ -14,7 +14,7 @@ from mipforest.problem.tree_search import get_search
 from mipforest.solvers.solution import Status
 
 #: Random cases by default, and of the slow test.
-FEW, MANY = 24, 3000
+FEW, MANY = 12, 3000
 
 
 #: What bounds are lowered by at most: limits on labels are widened by what rounding makes of sums.
@@ -358,6 +358,7 @@ def test_a_constraint_that_a_search_ignores_makes_no_wrong_claim():
     assert result.bound == 0.0
 
 
+@pytest.mark.slow
 def test_a_deep_search_begins_with_cart_within_the_constraints():
     data = mipforest.load("synthetic:tree,depth=4,n=4000,p=8,label_noise=0.2,seed=1", scaling="minmax")
     names = [str(name) for name in data.features.labels]

@@ -32,6 +32,7 @@ print(json.dumps({"status": result.status, "verified": result.verified, "found":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "solver"), [("oct", "contree"), pytest.param("oct", "tmo", marks=pytest.mark.slow)]
 )

@@ -166,6 +166,7 @@ def test_operations_are_chosen_by_the_type_and_kept_for_later_processes(checkout
     assert (later["value"], later["compiled"]) == (32.0, False)
 
 
+@pytest.mark.slow
 def test_what_is_whole_but_no_machine_code_is_compiled_anew(checkout, tmp_path):
     """As by another installation of the compiler; what is damaged is found sooner, see below."""
     cache, nonsense = tmp_path / "cache", b"no machine code"
@@ -180,6 +181,7 @@ def test_what_is_whole_but_no_machine_code_is_compiled_anew(checkout, tmp_path):
     assert sha256(written[32:]).digest() == written[:32]
 
 
+@pytest.mark.slow
 def test_without_a_place_to_keep_it_the_code_is_compiled_and_that_is_said_once(checkout, tmp_path):
     for cache in (Path(os.devnull) / "x", Path("not absolute")):
         found = checkout.run(cache)
@@ -194,6 +196,7 @@ def test_without_a_place_to_keep_it_the_code_is_compiled_and_that_is_said_once(c
     assert not (checkout.root / "not absolute").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(AS_ANYONE) and shutil.which("setpriv") is None, reason="root may write everywhere")
 @pytest.mark.skipif(os.name != "posix", reason="permissions are others")
 def test_what_another_user_keeps_is_read(checkout, tmp_path):

@@ -26,6 +26,7 @@ WITH_A_MEANING = (
 )  # fmt: skip
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("search", ["exact", "local", "prescription", "tao", "cards", "routing"])
 def test_no_number_crashes_a_search(search):
     done = subprocess.run(

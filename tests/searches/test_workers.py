@@ -128,6 +128,7 @@ def test_a_search_in_slices_that_is_stopped_has_a_true_bound(here, depth):
     assert same(whole.objective, best.objective)
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize(
     "formulation",
     [Margot(C=10.0), HfsMargot(C=10.0, B=1), Olct(C=1.0, tangents="V0", refinement=False)],
@@ -185,6 +186,7 @@ def test_what_does_not_run_on_a_cluster_is_refused(tmp_path):
         mipforest.solve(problem.model, dask="tcp://127.0.0.1:1")
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_told(monkeypatch):
     monkeypatch.setattr(module.connected, "__defaults__", (0.5,))
     problem = Oct().build(harder(20), 3)

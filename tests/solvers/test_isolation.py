@@ -78,6 +78,7 @@ def test_a_stop_is_heard_there():
     assert solution.seconds < 30, "it was stopped at once"
 
 
+@pytest.mark.slow
 def test_a_solver_that_hears_nothing_is_killed():
     began = monotonic()
     solution = solve(knapsack(), Endless(), isolate=True, time_limit=0.5)

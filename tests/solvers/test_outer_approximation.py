@@ -140,6 +140,7 @@ def knapsack(n=14, *, maximize=False, seed=0):
     )  # fmt: skip
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("maximize", [pytest.param(False, marks=pytest.mark.slow), True])  # the signs turned
 def test_equals_scip_in_few_rounds(maximize):
     pytest.importorskip("pyscipopt")

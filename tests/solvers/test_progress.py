@@ -44,6 +44,7 @@ def watched(solver: Solver, form: MatrixForm, nodes: int) -> tuple[Solution, lis
     return solution, seen, threads
 
 
+@pytest.mark.first_cases(1)
 def test_progress_closes_in_on_the_optimum(solver: Solver) -> None:
     """That neither incumbents nor bounds turn back is tried by the cases ``progress_when_...``."""
     form = market_split(maximize=True, offset=1000.0)

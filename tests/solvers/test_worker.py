@@ -74,6 +74,7 @@ def test_the_first_ctrl_c_asks_the_work_to_stop() -> None:
     timer.join()
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("first", [0.05, 0.13, 0.21])
 def test_the_second_ctrl_c_gives_up_waiting(first: float) -> None:
     watch = Worker(maximize=False)

@@ -61,6 +61,7 @@ def test_a_dropped_constant_is_caught(case) -> None:
         check_case(misreads(broken.without_offset), case)
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize(
     ("solver", "case", "complaint"),
     [

@@ -51,6 +51,7 @@ def without_times(table):
     return table.loc[:, ~table.columns.str.contains(r"seconds$")]
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_loses_nothing_and_repeats_nothing(scheduler, workers, versicolor):
     plan = Plan.of("margot", versicolor, 1, **SMALL)
     records = Records(plan)
@@ -79,6 +80,7 @@ class Failing(get_formulation("margot")):
         return super().bind(data, topology, budget)
 
 
+@pytest.mark.slow
 def test_an_error_of_a_fit_comes_back_with_what_was_finished(scheduler, workers, versicolor):
     with pytest.raises(FitError, match="no luck; in the fit of margot with C=10") as caught:
         tune(Failing, versicolor, 1, grid={"C": [1.0, 10.0]}, folds=2, dask=scheduler.address)

@@ -98,6 +98,7 @@ def chain(name, parameter, values, depth, fold):
         neighbour = solved.solved_tree
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("name", "parameter", "values", "depth"),
     [
@@ -116,6 +117,7 @@ def test_the_start_is_feasible_and_never_worse_than_the_default_alone(fold, name
         assert not [warning for warning in solved.solution.warnings if "violates" in warning]
 
 
+@pytest.mark.slow
 def test_a_better_neighbour_is_taken(fold):
     """The optimum of MARGOT for another C is ahead of its own start."""
     margot = get_formulation("margot")

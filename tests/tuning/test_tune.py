@@ -84,6 +84,7 @@ def test_every_setting_has_a_full_row(tuned):
     assert not table.isna().any(axis=None)
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_table(versicolor, tuned):
     parallel = tune("margot", versicolor, 1, jobs=2, **SMALL)
     pd.testing.assert_frame_equal(without_times(parallel.table), without_times(tuned.table))
@@ -252,6 +253,7 @@ def test_no_fit_is_recorded_twice(versicolor):
         records.add(done)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("score", ["log_loss", "auc", "brier_score"])
 def test_cards_are_tuned_by_their_probabilities(versicolor, score):
     flowers = versicolor.with_scaling("none").take(np.arange(0, 150, 3))

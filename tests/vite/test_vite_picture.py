@@ -147,6 +147,7 @@ def test_too_many_levels(cancer):
         vite("random-forest:trees=2", cancer, 7).plot()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(  # the other formats by default: test_tree_plot
     "suffix", [".svg", *(pytest.param(suffix, marks=pytest.mark.slow) for suffix in (".png", ".pdf"))]
 )

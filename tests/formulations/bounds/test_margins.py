@@ -26,6 +26,7 @@ def few_candidates(monkeypatch):
     monkeypatch.setattr(repair, "CANDIDATES", 100)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "formulation",
     [

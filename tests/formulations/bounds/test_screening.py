@@ -64,6 +64,7 @@ def test_every_tree_up_to_the_value_is_a_point(formulation, depth, budget, seed)
         assert at_most(tight.bias, valid.bias)
 
 
+@pytest.mark.slow
 def test_constraints_that_contradict_what_is_proven_get_other_limits():
     data = random_data(4, n=6, p=2)
     known = Margot(C=3.0, variant="tight").build(data, 2)

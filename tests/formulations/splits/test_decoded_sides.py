@@ -61,6 +61,7 @@ def assert_same_sides(decoded, tree, data):
         np.testing.assert_array_equal([each.apply(x[None])[0] for x in data.X_raw], leaf)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("model", [OctH, OrtH, OrtLH])
 @given(depth=st.integers(1, 3), power=st.integers(-9, 9), seed=st.integers(0, 10**6))
 @settings(max_examples=20)

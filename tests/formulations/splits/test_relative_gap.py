@@ -66,6 +66,7 @@ def test_models_record_the_number(model):
     json.dumps(problem.formulation.parameters(), allow_nan=False)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("model", ["margot", "svm-leaves"])
 @pytest.mark.parametrize("solver", ["local-search", "highs"])
 def test_results_state_the_number_and_keep_the_gap(model, solver):

@@ -68,6 +68,7 @@ def test_a_result_without_time_for_the_solver_has_the_bound_of_building(formulat
     assert result.bound == pytest.approx(optimum(formulation, data, 3), abs=1e-8)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=6, deadline=None)
 def test_the_row_on_the_root_holds_for_every_tree(seed):

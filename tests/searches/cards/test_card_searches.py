@@ -72,6 +72,7 @@ CASES = [
 ]
 
 
+@pytest.mark.first_cases(4)
 @pytest.mark.parametrize(("formulation", "data"), CASES)
 def test_auto_finds_and_proves_what_trying_all_cards_finds(formulation, data):
     result = formulation.build(data).solve()
@@ -131,6 +132,7 @@ def test_the_cut_loop_keeps_added_rows_and_other_searches_refuse_them():
     assert np.abs(result.tree.points).sum() <= 3
 
 
+@pytest.mark.slow
 def test_a_search_that_is_stopped_keeps_its_card_and_a_true_bound():
     data = with_ties(8, n=60, p=6)
     problem = Ogrs().build(data)

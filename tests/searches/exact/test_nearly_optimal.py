@@ -205,6 +205,7 @@ def check_limits(seed, *, most_depth=2):
     return len(trees) - len(within)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("seed", [2, 5])
 def test_trees_within_limits_are_those_of_the_enumeration(seed):
     assert check_limits(seed) > 0

@@ -112,6 +112,7 @@ def test_any_depth(depth):
         assert found.objective == pytest.approx(found.bound, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_penalties_by_level_and_weights_are_those_of_the_definition():
     data = drawn(3, n=80, p=3, weighted=True)
     problem = Margot(C=(1, 100)).build(data, depth=2)
@@ -121,6 +122,7 @@ def test_penalties_by_level_and_weights_are_those_of_the_definition():
     assert found.verified
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("loss", "regulariser"),
     [
@@ -208,6 +210,7 @@ def test_an_infeasible_tree_is_never_the_incumbent():
     assert not found.ended
 
 
+@pytest.mark.slow
 def test_scores_keep_clear_of_the_sides():
     problem = Margot(C=100).build(drawn(9, n=60, p=3), depth=3)
     found = problem.solve("local-search", solver_options={"starts": 2, "kicks": 4}).tree.unscaled()
@@ -232,6 +235,7 @@ def test_a_time_limit_and_a_stop_end_it_with_a_tree_and_a_bound():
     assert stopped.verified
 
 
+@pytest.mark.slow
 def test_many_samples_are_stopped_within_a_step():
     problem, began = many(n=40_000, p=8), monotonic()
     found = local_search(problem, starts=10, kicks=100, deadline=began + 1.0)
@@ -239,6 +243,7 @@ def test_many_samples_are_stopped_within_a_step():
     assert monotonic() - began < 8.0  # a step of a second on a machine that others use too
 
 
+@pytest.mark.slow
 def test_events_never_get_worse():
     problem, values = Margot(C=10).build(drawn(13, n=60, p=4), depth=2), []
     problem.solve(
@@ -273,6 +278,7 @@ def test_options_that_it_would_not_use_are_refused():
         problem.solve("local-search", solver_options={"hyperplanes": 3})
 
 
+@pytest.mark.slow
 def test_auto_chooses_it_above_the_limit_of_routing_and_no_rows_are_declared(monkeypatch):
     monkeypatch.setattr("mipforest.searches.routing.plugin.MAX_GROUPS", 50)
     monkeypatch.setattr("mipforest.searches.routing.plugin.MAX_MANY", 50)

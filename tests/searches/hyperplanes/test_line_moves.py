@@ -46,6 +46,7 @@ def tree_of(problem: HyperplaneProblem, rng: np.random.Generator) -> Hyperplanes
     return problem.valued(Hyperplanes(w, -(w * 0.5).sum(axis=1)))
 
 
+@pytest.mark.first_cases(6)
 @pytest.mark.parametrize("kinks", [HINGE, KINKS])
 @pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize("kind", ["l2", "l1", "budget", "last"])

@@ -83,6 +83,7 @@ def best_value(problem, sums, most, alpha, unit):
     return float(found[within, 0].min(initial=np.inf)) / unit
 
 
+@pytest.mark.first_cases(8)
 @pytest.mark.parametrize("seed", seeds(20, 100))
 def test_the_optimum_is_that_of_enumeration(seed):
     problem, *case = limited_case(seed)
@@ -98,6 +99,7 @@ def test_the_optimum_is_that_of_enumeration(seed):
     assert at_most(result.bound, expected + SUMS * size)
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("seed", seeds(8, 100))
 def test_rows_have_the_same_optimum(seed):
     if seed % 11 == 3:
@@ -111,6 +113,7 @@ def test_rows_have_the_same_optimum(seed):
     assert problem.solve().solution.solver == "exact-search"
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("solver", ["lagrangian", "highs"])
 @pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(s, marks=pytest.mark.slow) for s in range(3, 30))])
 def test_rewards_of_1e9_beside_1e9th_under_a_budget(seed, solver):

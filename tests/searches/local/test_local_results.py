@@ -84,6 +84,7 @@ def test_the_start_is_among_the_starts_also_without_time():
     )
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "formulation",
     [

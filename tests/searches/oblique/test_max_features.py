@@ -33,6 +33,7 @@ def classes(seed, n=8):
     return Dataset.from_arrays(X, y, scaling="none")
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("seed", "K", "alpha", "depth"), [(0, 1, 0.0, 1), (1, 2, 0.0, 1), (2, 2, 0.05, 1), (3, 2, 0.0, 2)]
 )
@@ -48,6 +49,7 @@ def test_oct_h_has_the_optimum_of_all_trees_within_the_limit(seed, K, alpha, dep
         assert ((result.tree.w != 0).sum(axis=1) <= K).all()
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("K", [1, 2])
 def test_ort_h_has_the_optimum_of_all_splits_within_the_limit(K):
     X, y = points(4, 8)
@@ -106,6 +108,7 @@ def test_every_start_keeps_the_limit(start):
     assert np.isfinite(formulation.evaluate(tree, instance))
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("solver", ["local-search", "oblique-search"])
 def test_searches_keep_the_limit(solver):
     X, y = points(8, 150, p=5)

@@ -283,6 +283,7 @@ def test_oct_h_has_the_optimum_of_gurobi(seed):
     assert ours.objective == pytest.approx(theirs.objective, abs=NEAR)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(("alpha", "N_min", "mu"), [(0.0, 1, 0.005), (0.1, 2, 0.1), (2.0, 1, 0.005)])
 def test_oct_h_has_the_optimum_of_its_rows(alpha, N_min, mu):
     problem = OctH(alpha=alpha, N_min=N_min, mu=mu).build(blobs(4, n=10, decimals=1), 2)
@@ -293,6 +294,7 @@ def test_oct_h_has_the_optimum_of_its_rows(alpha, N_min, mu):
     assert ours.objective == pytest.approx(theirs.objective, abs=NEAR)
 
 
+@pytest.mark.slow
 def test_depth_three_is_no_worse_than_depth_two_and_proven():
     data = blobs(5, n=14, decimals=1)
     model = Miret(alpha=0.1, ensemble="random-forest:trees=5,seed=1")
@@ -304,6 +306,7 @@ def test_depth_three_is_no_worse_than_depth_two_and_proven():
     assert at_most(three.objective, two.objective)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("most", [2, 0])
 def test_two_threads_prove_the_same_optimum_and_one_repeats_itself(most):
     problem = OctH(max_features=most, alpha=0.03).build(blobs(9, n=16), 2)

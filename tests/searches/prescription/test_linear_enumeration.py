@@ -33,6 +33,7 @@ def best_charge(problem, here, depth):
     return best
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize(
     ("depth", "n", "weighted", "mu", "lam", "alpha"),
     [
@@ -54,6 +55,7 @@ def test_it_is_the_best_of_all_trees(depth, n, weighted, mu, lam, alpha):
     assert result.objective <= local.objective + 1e-9
 
 
+@pytest.mark.slow
 def test_the_second_experiment_is_solved_at_depth_1():
     data = load("synthetic:treatments,experiment=2,n=300")
     result = OptL(lam=3.0).build(data, 1).solve()

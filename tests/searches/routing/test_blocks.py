@@ -40,6 +40,7 @@ def to_its_end(bound: BlockBound, tree) -> list[float]:
     return told
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("seed", seeds(2, 6))
 def test_the_bound_is_between_that_of_the_root_and_the_optimum(seed, monkeypatch):
     monkeypatch.setattr(blocks_module, "BLOCK", 8)
@@ -94,6 +95,7 @@ def test_the_linear_terms_add_up_to_nothing_and_keep_what_the_root_pays():
     assert np.mean(first) >= 0.98 * root_bound(nodes)
 
 
+@pytest.mark.slow
 def test_many_samples_have_a_tree_and_a_bound_within_limits(monkeypatch):
     monkeypatch.setattr(plugin, "MAX_GROUPS", 100)
     problem = Margot(C=1.0).build(overlapping(5, 600), 2, declare=False)

@@ -81,6 +81,7 @@ CASES = [
 ]
 
 
+@pytest.mark.first_cases(4)
 @pytest.mark.parametrize(("model", "seed", "depth"), [*CASES, ("hard budget", 9, 2), ("olct", 9, 2)])
 def test_the_optimum_is_that_of_enumeration(model, seed, depth):
     make, node_value = MODELS[model]
@@ -344,6 +345,7 @@ def test_weights_count_as_repetitions():
     assert values[0] == pytest.approx(values[1], rel=GAP)
 
 
+@pytest.mark.slow
 def test_a_stopped_search_keeps_its_tree_and_a_true_bound():
     problem = HfsMargot(C=20.0, B=2).build(random_data(7, n=200, p=6), 2)
     result = problem.solve("routing", on_progress=lambda event: event.nodes > 0, threads=1)
@@ -361,6 +363,7 @@ def test_a_gap_below_the_accuracy_of_nodes_is_no_time_limit(model):
     assert "nothing is left to search" in result.solution.message
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("model", ["budgeted olct", "soft, l1"])
 def test_iterations_that_overflow_prove_nothing_and_break_nothing(monkeypatch, model):
     problem = MODELS[model][0](C=3.0, epsilon=EPSILON).build(random_data(2, n=10, p=2), 2)

@@ -38,6 +38,7 @@ def test_all_linear_dichotomies_are_listed(seed, grid):
     assert listed == {tuple(np.where(right, 1, -1)) for right in parted(points.samples.X)}
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize("alpha", [np.inf, 0.3])
 @pytest.mark.parametrize(
     ("seed", "C"), [(0, (0.1, 0.3)), (1, (0.01, 2.0)), (2, (3.0, 30.0)), (3, (0.5, 0.01))]

@@ -60,6 +60,7 @@ def check(result, path):
     return found
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize(("model", "seed", "depth"), CASES)
 def test_what_a_search_claims_is_certified(tmp_path, model, seed, depth):
     path = tmp_path / "proof.gz"
@@ -89,6 +90,7 @@ def eight_samples(seed):
     return Dataset.from_arrays(X, y, name=f"eight{seed}")
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize(
     ("model", "seed"),
     [
@@ -132,6 +134,7 @@ def test_a_node_is_solved_to_many_digits():
     assert node.result[0] == pytest.approx(value, rel=1e-7)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("model", ["two features", "olct"])
 def test_a_stopped_search_certifies_its_bound(tmp_path, model, monkeypatch):
     monkeypatch.setattr(search_module, "STEPS", 5)  # so that it hears of the end before it has found one

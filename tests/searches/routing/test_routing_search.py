@@ -102,6 +102,7 @@ def subtree_bounds_everywhere(monkeypatch):
     return found
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("seed", [11, 22])
 def test_with_subtree_bounds_the_optimum_is_that_of_enumeration(seed, subtree_bounds_everywhere):
     agree_with_enumeration(seed)
@@ -197,6 +198,7 @@ def test_restarts_take_as_many_times_the_steps_of_the_last_one_as_wanted(power):
     assert np.diff(np.log(spent))[1:] == pytest.approx(np.log(search_module.RESTART_GROWTH), rel=1e-2)
 
 
+@pytest.mark.slow
 def test_the_search_agrees_with_a_matrix_solver():
     data = random_data(3, n=14, p=2)
     problem = Margot(C=5.0).build(data, 2)

@@ -41,6 +41,7 @@ def check(result, path):
     return found
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_what_a_search_claims_is_certified(tmp_path, seed):
     rng = np.random.default_rng(seed)

@@ -199,6 +199,7 @@ def sparse_regression(n: int) -> Model:
     return m
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("restricted")
 def test_tangents_reach_beyond_the_quadratic_limit() -> None:
     m = sparse_regression(110)

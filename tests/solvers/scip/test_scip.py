@@ -249,6 +249,7 @@ def test_ipopt_orders_matrices_of_quadratic_models_without_metis() -> None:
     assert "mumps_pivot_order 0" in IPOPT_OPTIONS.read_text().splitlines()
 
 
+@pytest.mark.slow
 def test_many_solves_with_quadratic_objectives_in_one_process() -> None:
     # The 64th new thread in which SCIP takes derivatives would end the process.
     form = model([-1.0, -1.0], upper=2.0, integer=[True, False], Q=[[3.0, 1.0], [1.0, 3.0]])
@@ -378,6 +379,7 @@ def test_refuses_a_log_that_it_cannot_write(tmp_path: Path) -> None:
         solve(model([1.0]), log=tmp_path / "absent" / "solver.log")
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run() -> None:
     form = market_split(3, 20)
     runs = [solve(form, seed=3, solver_options={"limits/nodes": 300}) for _ in range(2)]

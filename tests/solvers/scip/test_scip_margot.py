@@ -29,6 +29,7 @@ def test_margot_has_the_value_that_highs_finds_through_tangents() -> None:
     assert by_scip.bound == pytest.approx(by_highs.bound, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_margot_is_solved_from_its_start_and_verified() -> None:
     result = margot(20).solve(solver="scip", start="svm-path", time_limit=60)
     assert result.verified

@@ -24,6 +24,7 @@ def solve(form: MatrixForm, start: np.ndarray | None = None, **options: object) 
     return Scip().solve(form, SolveSettings(**options), start=start)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_incumbents_of_a_quadratic_model_come_with_their_point() -> None:
     rng = np.random.default_rng(0)
     factor = rng.normal(size=(10, 20))

@@ -84,6 +84,7 @@ def test_a_nearly_empty_start_is_not_ignored() -> None:
     assert np.isfinite(solution.start_objective)
 
 
+@pytest.mark.slow
 def test_a_partial_start_of_a_quadratic_model_is_completed() -> None:
     form = quadratic()
     start = np.where(form.integer, 0.0, np.nan)
