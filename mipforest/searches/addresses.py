@@ -4,8 +4,8 @@ The compiler makes loops anew for every type of their arguments. Loops that know
 take addresses instead: that of the tables, and those of the operations. Only the operations are compiled for each kind.
 
 A named tuple of arrays and numbers is handed over as *words* of 8 bytes: those of which the compiler's own values are
-made (of an array two that count references, here 0, then size, bytes of an entry, address, shape and strides).
-:func:`view` reads them back.
+made (of an array two that count references, here 0, then size, bytes of an entry, address, shape and strides; the bits
+of a double). :func:`view` reads them back.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Words:
 
 
 def words_of(value: tuple[Any, ...]) -> IntArray:
-    """Return a named tuple of arrays, whole numbers and such tuples as words; its arrays live as long as these."""
+    """Return a named tuple of arrays, numbers and such tuples as words; its arrays live as long as these."""
     return np.asarray(_Words(np.array(list(_flat(value)), np.int64), value))
 
 
@@ -52,8 +52,19 @@ def _flat(value: Any) -> Iterator[int]:
             yield from _flat(part)
     elif isinstance(value, np.ndarray):
         yield from (0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
+    elif isinstance(value, float):
+        yield int(np.float64(value).view(np.int64))
     else:
         yield int(value)
+
+
+def kind_of(value: Any) -> Any:
+    """Return what tells the compiler's types of named tuples apart; these themselves take longer to find."""
+    if isinstance(value, tuple):
+        return type(value), *map(kind_of, value)
+    if isinstance(value, np.ndarray):
+        return value.dtype.char, value.ndim, value.flags.c_contiguous
+    return type(value)
 
 
 def view(kind: Any) -> Any:
@@ -82,6 +93,8 @@ def _read(builder: Any, kind: Any, words: Any, at: int) -> tuple[Any, int]:
     word = builder.load(builder.gep(words, [ir.Constant(_I64, at)]))
     if isinstance(kind, ir.PointerType):
         word = builder.inttoptr(word, kind)
+    elif isinstance(kind, ir.DoubleType):
+        word = builder.bitcast(word, kind)
     elif kind != _I64:
         word = builder.trunc(word, kind)
     return word, at + 1

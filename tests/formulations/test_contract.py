@@ -163,7 +163,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 COVERED = ("opt-lh", "sfs-margot", "budgeted-olct", "univariate-olct", "ort-l")
 
 
-def marks(name: str, test: FormulationTest) -> list[pytest.MarkDecorator]:
+def marks(name: str, test: FormulationTest | str = "") -> list[pytest.MarkDecorator]:
     """Starts take longest, and ConTree's a process: those of one variant are tried by default."""
     again = name == "oct" and str(test).startswith("starts") and "[tight" not in str(test)
     return [pytest.mark.slow] if name in COVERED or again else []
@@ -220,7 +220,7 @@ def data_of_all_kinds(formulation: type[Formulation], seed: int) -> Dataset:
 @pytest.mark.parametrize(
     "seed", [3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 1, 2))]
 )  # more mixes
-@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name, test)) for name in WITH_ROWS])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in WITH_ROWS])
 def test_trees_and_points_on_data_of_all_kinds(name: str, seed: int) -> None:
     formulation = formulation_classes()[name]
     # The small forest does not split at deeper levels; score cards have none.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import operation
-from mipforest.searches.addresses import NUMBERS, WORDS, address_of, view, words_of
+from mipforest.searches.addresses import NUMBERS, WORDS, address_of, kind_of, view, words_of
 from mipforest.searches.exact.domains import ROOT, SIDE, UPPER
 
 
@@ -121,7 +121,7 @@ def value_of(tables: Any, rows: Any, f: int, t: int, cost: float, out: Any) -> t
 # ---------------------------------------------------------------------- their addresses
 
 
-#: Addresses by operation and what tells kinds of tables and rows apart; the compiler's own types take longer to find.
+#: Addresses by operation and kinds of tables and rows.
 _ADDRESSES: dict[Any, int] = {}
 
 
@@ -133,18 +133,10 @@ def address_for(name: str, tables: tuple[Any, ...], rows: RowsAtWork) -> int:
     name
         ``"restrict"``, ``"leaf_below"``, ``"pair"`` or ``"value_of"``.
     """
-    key = name, _kind(tables), _kind(rows)
+    key = name, kind_of(tables), kind_of(rows)
     if key not in _ADDRESSES:
         _ADDRESSES[key] = _address(name, typeof(tables), typeof(rows))
     return _ADDRESSES[key]
-
-
-def _kind(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return type(value), *map(_kind, value)
-    if isinstance(value, np.ndarray):
-        return value.dtype.char, value.ndim, value.flags.c_contiguous
-    return type(value)
 
 
 def _address(name: str, of_tables: Any, of_rows: Any) -> int:

@@ -43,7 +43,7 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import entry, glue, kernel
+from mipforest.searches import entry, kernel
 from mipforest.searches.routing.svm_dual import cholesky, round_to_feasible, solve_factored
 
 #: A capacity that stands for none, and from which on it counts as none.
@@ -195,7 +195,7 @@ def cheapest(norm: Charge, u: FloatArray) -> float:
     return min(before, norm.alpha)
 
 
-@glue
+@kernel
 def multiply(Z: FloatArray, y: FloatArray, out: FloatArray) -> None:
     """Write ``Z' y``."""
     for j in range(len(out)):
@@ -206,7 +206,7 @@ def multiply(Z: FloatArray, y: FloatArray, out: FloatArray) -> None:
                 out[j] += y[r] * Z[r, j]
 
 
-@glue
+@kernel
 def smooth(norm: Charge, f: FloatArray, mu: float) -> None:
     """Write weights, inverse curvatures and their coupling for the conjugate smoothed by a barrier of weight mu.
 
@@ -295,7 +295,7 @@ def factor(node: Node, M: FloatArray, free_from: float) -> None:
     cholesky(M, p)
 
 
-@glue
+@kernel
 def _free(node: Node, r: int) -> bool:
     """Return whether a variable is away from its bounds."""
     a, capacity = node.v[A, r], node.capacity[r]
@@ -306,7 +306,7 @@ def _free(node: Node, r: int) -> bool:
 # ---------------------------------------------------------------------- interior point
 
 
-@glue
+@kernel
 def _solve(node: Node, y: FloatArray, out: FloatArray) -> None:
     """Write the solution of the node's Newton system for a right-hand side (m,), its normal matrix factored."""
     Z, v, f = node.Z, node.v, node.f
@@ -557,7 +557,7 @@ def solve_node(
     return iterations
 
 
-@glue
+@kernel
 def _to_feasible(node: Node, norm: Charge, bias_limit: float) -> None:
     """Put variables near a bound on it, repair the equality, then the unit cube; write the value that is proven."""
     Z, d, v, f = node.Z, node.d, node.v, node.f

@@ -29,7 +29,7 @@ from __future__ import annotations
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.searches import entry, glue, kernel
+from mipforest.searches import entry, kernel
 from mipforest.searches.routing.plunge import ConvexNodes
 from mipforest.searches.routing.small_svm import (
     ACCURACY,
@@ -216,7 +216,7 @@ def sweep(
     return n
 
 
-@glue
+@kernel
 def _add(weight: FloatArray, sums: FloatArray, k: int, side: FloatArray, sign: float) -> None:
     """Add a point to the sums of a side, or take it away."""
     p = sums.shape[2]
@@ -260,7 +260,7 @@ def _worth(side: FloatArray, parameters: FloatArray, enough: float, square: Floa
     return _best_share(rewards, charge)
 
 
-@glue
+@kernel
 def _best_share(rewards: float, charge: float) -> float:
     """Return the most that a share s of a dual point is worth: ``rewards s - charge s^2``, at least 0."""
     if rewards <= 0.0:
@@ -268,7 +268,7 @@ def _best_share(rewards: float, charge: float) -> float:
     return rewards - charge if 2.0 * charge <= rewards else rewards * rewards / (4.0 * charge)
 
 
-@glue
+@kernel
 def _root_worth(sides: FloatArray, left: int, chosen: IntArray, parameters: FloatArray) -> float:
     """Return a lower bound on the root's value where the left side is one of the two; no more than 0 if it is empty."""
     p = sides.shape[2] - 1

@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.searches import entry, glue, kernel
+from mipforest.searches import entry, kernel
 from mipforest.searches.routing.dichotomies import dichotomies_left, solve_split
 from mipforest.searches.routing.plunge import (
     COMPLETE,
@@ -118,7 +118,7 @@ def _charge(
     return m, q
 
 
-@glue
+@kernel
 def _sum_over_all(samples: Samples, work: Workspace, weight: FloatArray, m: int, q: int) -> float:
     """Write half the squares of u of all features for the point in row :data:`A`; return its rewards."""
     X, v, points, charge, K = samples.X, work.v, work.points, work.charge, len(samples.kinks)
@@ -273,7 +273,7 @@ def raise_least(
             return least
 
 
-@glue
+@kernel
 def _raise_all(choices: Choices, work: Workspace, rewards: float, free: float, alpha: float) -> None:
     """Raise the bounds of all rows by a dual point, for which features count that may be there and are worth it."""
     for k in range(choices.size[0]):
@@ -285,7 +285,7 @@ def _raise_all(choices: Choices, work: Workspace, rewards: float, free: float, a
             choices.bound[k] = value
 
 
-@glue
+@kernel
 def _worth(choices: Choices, k: int, charge: FloatArray, alpha: float) -> int:
     """Put features of a row that are worth their cost first; return how many are used then."""
     features, used, largest = choices.features[k], int(choices.given[k]), -1.0
@@ -302,7 +302,7 @@ def _worth(choices: Choices, k: int, charge: FloatArray, alpha: float) -> int:
     return used
 
 
-@glue
+@kernel
 def _price(choices: Choices, k: int, free: float, alpha: float) -> float:
     """Return what a row's given features cost at least; below 0 where more may come that are free."""
     further = choices.given[k] - free
@@ -310,7 +310,7 @@ def _price(choices: Choices, k: int, free: float, alpha: float) -> float:
     return price
 
 
-@glue
+@kernel
 def _split(choices: Choices, k: int) -> None:
     """Split a row into the choices with and without its next feature."""
     new, given, listed = choices.size[0], choices.given[k], choices.listed[k]

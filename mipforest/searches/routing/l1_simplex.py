@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import glue, implement, kernel
+from mipforest.searches import implement, kernel
 from mipforest.searches.routing.plunge import (
     STEPS,
     CompiledBackend,
@@ -140,28 +140,28 @@ def upper(groups: Groups, t: int, j: int) -> float:
     return 1.0 if j < 2 * G * K + G + groups.X.shape[1] else 0.0
 
 
-@glue
+@kernel
 def lower(groups: Groups, j: int) -> float:
     """Return the lower bound of a variable."""
     first = 2 * len(groups.X) * len(groups.kinks) + len(groups.X)
     return -1.0 if first <= j < first + groups.X.shape[1] else 0.0
 
 
-@glue
+@kernel
 def direction_of(groups: Groups, bases: Bases, t: int, j: int) -> float:
     """Return the direction of a margin or a side."""
     margins = 2 * len(groups.X) * len(groups.kinks)
     return 2.0 * ((j // len(groups.kinks)) % 2) - 1.0 if j < margins else float(bases.side[t, j - margins])
 
 
-@glue
+@kernel
 def group_of(groups: Groups, j: int) -> int:
     """Return the group of a margin or a side."""
     margins = 2 * len(groups.X) * len(groups.kinks)
     return j // (2 * len(groups.kinks)) if j < margins else j - margins
 
 
-@glue
+@kernel
 def reward_of(groups: Groups, bases: Bases, t: int, j: int) -> float:
     """Return the reward of a variable."""
     margins = 2 * len(groups.X) * len(groups.kinks)
@@ -173,7 +173,7 @@ def reward_of(groups: Groups, bases: Bases, t: int, j: int) -> float:
     return reward
 
 
-@glue
+@kernel
 def write_column(groups: Groups, bases: Bases, t: int, j: int, out: FloatArray) -> None:
     """Write the column (q,) of a variable."""
     G, p = groups.X.shape
@@ -321,7 +321,7 @@ def _enter(groups: Groups, bases: Bases, t: int, first_will_do: bool) -> tuple[i
     return entering, cost
 
 
-@glue
+@kernel
 def _turn(bases: Bases, t: int, sign: float) -> None:
     """Write the direction of basic variables when that of the column changes by one, up (1) or down (-1)."""
     inverse, work, q = bases.inverse[t], bases.work, bases.inverse.shape[1]
@@ -590,7 +590,7 @@ def gain_of_margins(nodes: L1Nodes, t: int, g: int) -> float:
     return best
 
 
-@glue
+@kernel
 def _copy_basis(bases: Bases, source: int, target: int) -> None:
     """Copy a basis with its inverse and its values to another row."""
     q = bases.basis.shape[1]
@@ -635,17 +635,17 @@ def save(nodes: L1Nodes, t: int, at: int) -> None:
 
 
 @kernel
-def log_leaf(nodes: L1Nodes, log: FloatArray) -> None:
+def log_leaf(nodes: L1Nodes) -> None:
     """Log nothing: certificates of these nodes are written by another backend."""
 
 
 @kernel
-def log_closed(nodes: L1Nodes, log: FloatArray, first: bool, g: int, t: int, side: int) -> None:
+def log_closed(nodes: L1Nodes, first: bool, g: int, t: int, side: int) -> None:
     """Log nothing."""
 
 
 @kernel
-def log_branch(nodes: L1Nodes, log: FloatArray, g: int, side: int) -> None:
+def log_branch(nodes: L1Nodes, g: int, side: int) -> None:
     """Log nothing."""
 
 
@@ -670,7 +670,8 @@ class L1Backend(CompiledBackend):
         tiny = ConvexNodes(X, np.eye(2)[[0, 1, 0]], three, three, 2, 1e-3, hinge, True, None, np.inf)
         cls(tiny).plunge(cls(tiny).first(), 1.0, 1, np.zeros(1, np.int64))
 
-    def _relaxation(self) -> L1Nodes:
+    def _relaxation(self, log: FloatArray) -> L1Nodes:
+        del log
         bases = empty_bases(self.nodes.n_nodes, self._groups)
         return L1Nodes(
             groups=self._groups,

@@ -15,10 +15,11 @@ Each step of a plunge does the same, whatever the relaxation:
 3. *Strong branching.* The candidates with the highest branching scores are tried on both sides. The plunge goes on with
    the cheaper side of the best one; the other side is left as an open node.
 
-:func:`plunge` is this loop, compiled once for each kind of relaxation: the support vector machines of
+:func:`plunge` is this loop, compiled once for all relaxations: the support vector machines of
 :mod:`mipforest.searches.routing.svm_dual` and the linear programmes of :mod:`mipforest.searches.routing.l1_simplex`. A
-relaxation is a named tuple of arrays, and its type chooses, while the compiler runs, what carries out the operations
-from :func:`value_of` on. :class:`SubproblemPlunge` is the same loop in Python, for nodes that select features: there a
+relaxation is a named tuple of arrays, whose type chooses what carries out the operations from :func:`value_of` on; the
+loop has it as words, and asks for operations by one address (:mod:`mipforest.searches.addresses`).
+:class:`SubproblemPlunge` is the same loop in Python, for nodes that select features: there a
 node's relaxation is a list of subproblems whose length is not known before.
 
 The subtrees below the root do not depend on each other once the sides at the root are known. A **subtree bound** bounds
@@ -34,10 +35,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+from numba import typeof, types
 from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.searches import compile_by, entry, glue, kernel, operation
+from mipforest.searches import compile_by, entry, kernel, operation
+from mipforest.searches.addresses import WORDS, address_of, call, kind_of, view, words_of
 from mipforest.searches.numbers import ANY_SIZE, require
 
 if TYPE_CHECKING:
@@ -333,18 +336,118 @@ def save(nodes: Any, t: int, at: int) -> None:
 
 
 @operation
-def log_leaf(nodes: Any, log: FloatArray) -> None:
+def log_leaf(nodes: Any) -> None:
     """Log the dual point that cuts off the node, or that proves the value of a complete routing."""
 
 
 @operation
-def log_closed(nodes: Any, log: FloatArray, first: bool, g: int, t: int, side: int) -> None:
+def log_closed(nodes: Any, first: bool, g: int, t: int, side: int) -> None:
     """Log that group g cannot take a side of node t; ``first``: the dual point is not in the log yet."""
 
 
 @operation
-def log_branch(nodes: Any, log: FloatArray, g: int, side: int) -> None:
+def log_branch(nodes: Any, g: int, side: int) -> None:
     """Log that the plunge goes on with a side of group g and leaves the other open."""
+
+
+@kernel
+def _measure_gains(nodes: Any, reached: IntArray, gains: FloatArray, t: int, n_upper: int) -> None:
+    """Measure the gain of node t for every group that may be decided there or sent there."""
+    parent = (t - 1) // 2 if t > 0 else -1
+    for g in range(len(reached)):
+        if t < n_upper and reached[g] == t:
+            gains[0, t, g] = gain_of_side(nodes, t, g, -1)
+            gains[1, t, g] = gain_of_side(nodes, t, g, 1)
+        elif reached[g] == parent:
+            gains[2, t, g] = gain_of_margins(nodes, t, g)
+
+
+#: What the loop asks of a relaxation: the operations by number.
+(
+    VALUE_OF, CLEAR, ADD_MARGINS, ADD_SIDE, WARM_START, SOLVE, SOLVE_BRIEFLY, SOLVE_FINALLY, MEASURE_GAINS, TRIAL_GAIN,
+    SAVE, LOG_LEAF, LOG_FIRST_CLOSED, LOG_CLOSED, LOG_BRANCH,
+) = range(15)  # fmt: skip
+
+
+class NodesAtWork(NamedTuple):
+    """A relaxation, and arrays of the loop's workspace: one call measures the gains of a node for all groups."""
+
+    nodes: Any
+    reached: IntArray
+    gains: FloatArray
+
+
+class Relaxation(NamedTuple):
+    """A relaxation as the loop has it.
+
+    Attributes
+    ----------
+    words
+        Its named tuple: :class:`NodesAtWork`.
+    operate
+        Address of its operations.
+    candidates, trials_close
+        Candidates of strong branching, and whether a trial that closes a side ends it.
+    """
+
+    words: IntArray
+    operate: int
+    candidates: int
+    trials_close: bool
+
+
+def relaxation_of(nodes: Any, work: Workspace) -> Relaxation:
+    """Return a relaxation as the loop has it; its operations are compiled or loaded."""
+    kind, at_work = kind_of(nodes), NodesAtWork(nodes, work.reached, work.gains)
+    if kind not in _ADDRESSES:
+        _ADDRESSES[kind] = _address(typeof(at_work))
+    return Relaxation(words_of(at_work), _ADDRESSES[kind], nodes.candidates, nodes.trials_close)
+
+
+#: Addresses by kinds of relaxations.
+_ADDRESSES: dict[Any, int] = {}
+
+
+def _address(kind: Any) -> int:
+    at_work_in, i = view(kind), types.int64
+
+    def operate(words: Any, what: int, t: int, g: int, side: int, x: float) -> float:
+        at_work, result = at_work_in(words), 0.0
+        nodes = at_work.nodes
+        if what == VALUE_OF:
+            result = value_of(nodes, t)
+        elif what == MEASURE_GAINS:
+            _measure_gains(nodes, at_work.reached, at_work.gains, t, g)
+        elif what == TRIAL_GAIN:
+            result = trial_gain(nodes, t, g, side, x)
+        elif what in (SOLVE, SOLVE_BRIEFLY, SOLVE_FINALLY):
+            solve(nodes, t, x, what == SOLVE_BRIEFLY, what == SOLVE_FINALLY)
+        elif what == CLEAR:
+            clear(nodes, t)
+        elif what == ADD_MARGINS:
+            add_margins(nodes, t, g)
+        elif what == ADD_SIDE:
+            add_side(nodes, t, g, side)
+        elif what == WARM_START:
+            warm_start(nodes, t)
+        elif what == SAVE:
+            save(nodes, t, g)
+        elif what == LOG_LEAF:
+            log_leaf(nodes)
+        elif what == LOG_BRANCH:
+            log_branch(nodes, g, side)
+        else:
+            log_closed(nodes, what == LOG_FIRST_CLOSED, g, t, side)
+        return result
+
+    return address_of(operate, (WORDS, i, i, i, i, types.float64), (kind,))
+
+
+@kernel
+def _ask(nodes: Relaxation, what: int, t: int, g: int, side: int, x: float) -> float:
+    """Have an operation carried out: at node t, with a group (row of open nodes, number), a side, and a value."""
+    result: float = call(nodes.operate, (nodes.words, what, t, g, side, x))
+    return result
 
 
 # ---------------------------------------------------------------------- compiled loop
@@ -439,7 +542,7 @@ def workspace_for(n_nodes: int, n_groups: int, log: FloatArray) -> Workspace:
 
 @entry
 def plunge(
-    nodes: Any, work: Workspace, n_upper: int, cutoff: float, max_steps: int, stop: IntArray
+    nodes: Relaxation, work: Workspace, n_upper: int, cutoff: float, max_steps: int, stop: IntArray
 ) -> tuple[int, int, float, float]:
     """Plunge from the partial assignment ``work.reached`` with the warm start that was loaded.
 
@@ -474,7 +577,7 @@ def plunge(
         if outcome == _DECIDED:
             end = COMPLETE
             if logs:
-                log_leaf(nodes, work.log)
+                _ask(nodes, LOG_LEAF, 0, 0, 0, 0.0)
             break
         if stop[0] != 0:
             break
@@ -485,7 +588,7 @@ def plunge(
         side = -1 if work.scores[0, branch] <= work.scores[1, branch] else 1
         other_bound = bound + (work.proven[0, 1] if side < 0 else work.proven[0, 0])
         if logs:
-            log_branch(nodes, work.log, branch, side)
+            _ask(nodes, LOG_BRANCH, 0, branch, side, 0.0)
         if other_bound < cutoff or logs:
             t = work.reached[branch]
             _leave_open(nodes, work, n_open, other_bound)
@@ -522,24 +625,24 @@ def subtree_of(t: int) -> int:
     return t - 1
 
 
-@glue
-def _begin(nodes: Any, work: Workspace) -> None:
+@kernel
+def _begin(nodes: Relaxation, work: Workspace) -> None:
     """Set up the relaxations of the open node with their warm starts."""
     for t in range(work.mark.shape[1]):
-        clear(nodes, t)
+        _ask(nodes, CLEAR, t, 0, 0, 0.0)
         for g in range(len(work.reached)):
             side = side_of(work.reached[g], t)
             if side != 0:
-                add_margins(nodes, t, g)
+                _ask(nodes, ADD_MARGINS, t, g, 0, 0.0)
             if side == 1 or side == -1:
-                add_side(nodes, t, g, side)
-        warm_start(nodes, t)
+                _ask(nodes, ADD_SIDE, t, g, side, 0.0)
+        _ask(nodes, WARM_START, t, 0, 0, 0.0)
         work.mark[CHANGED, t] = True
 
 
 @kernel
 def _close_sides(
-    nodes: Any, work: Workspace, n_upper: int, cutoff: float, cut_bound: float
+    nodes: Relaxation, work: Workspace, n_upper: int, cutoff: float, cut_bound: float
 ) -> tuple[float, float, int]:
     """Solve what changed and close sides that lead to no better tree, until nothing changes.
 
@@ -560,13 +663,13 @@ def _close_sides(
         slack = cutoff - bound
         if slack <= 0.0:
             if logs:
-                log_leaf(nodes, log)
+                _ask(nodes, LOG_LEAF, 0, 0, 0, 0.0)
             return bound, min(cut_bound, bound), _CLOSED
         if logs and log[0] > log[1]:
             return bound, cut_bound, _LOG_FULL
         for t in range(work.mark.shape[1]):
             if work.mark[STALE, t]:
-                _measure_gains(nodes, work, t, n_upper)
+                _ask(nodes, MEASURE_GAINS, t, n_upper, 0, 0.0)
                 work.mark[STALE, t] = False
         closed, outcome = 0, _DECIDED
         for g in range(len(reached)):
@@ -580,10 +683,12 @@ def _close_sides(
             scores[0, g] = shown_gain(known, t, left, at_left + below_left)
             scores[1, g] = shown_gain(known, t, right, at_right + below_right)
             if logs and max(left, right) >= slack:
+                first = closed == 0
                 if left >= slack:
-                    log_closed(nodes, log, closed == 0, g, t, -1)
+                    _ask(nodes, LOG_FIRST_CLOSED if first else LOG_CLOSED, t, g, -1, 0.0)
+                    first = False
                 if right >= slack:
-                    log_closed(nodes, log, closed == 0 and left < slack, g, t, 1)
+                    _ask(nodes, LOG_FIRST_CLOSED if first else LOG_CLOSED, t, g, 1, 0.0)
             if min(left, right) >= slack:
                 return bound, min(cut_bound, bound + min(left, right)), _CLOSED
             if max(left, right) >= slack:
@@ -597,8 +702,8 @@ def _close_sides(
             return bound, cut_bound, outcome
 
 
-@glue
-def _solve_changed(nodes: Any, work: Workspace, cutoff: float, final: bool) -> float:
+@kernel
+def _solve_changed(nodes: Relaxation, work: Workspace, cutoff: float, final: bool) -> float:
     """Solve the nodes that changed until the bound reaches the cutoff; return the bound.
 
     At the end of a complete routing (``final``) all nodes are solved, and to more digits.
@@ -607,11 +712,12 @@ def _solve_changed(nodes: Any, work: Workspace, cutoff: float, final: bool) -> f
     bound = _bound(nodes, work)
     for t in range(mark.shape[1]):
         if (mark[CHANGED, t] or final) and bound < cutoff:
-            enough, covered = value_of(nodes, t) + cutoff - bound, 0.0
+            enough, covered = _ask(nodes, VALUE_OF, t, 0, 0, 0.0) + cutoff - bound, 0.0
             if t > 0:
                 covered = work.excess[subtree_of(t)]
             # What a subtree bound covers matters for branching scores only.
-            solve(nodes, t, enough + covered, covered > 0.0 and not final, final)
+            how = SOLVE_FINALLY if final else SOLVE_BRIEFLY if covered > 0.0 else SOLVE
+            _ask(nodes, how, t, 0, 0, enough + covered)
             bound = _bound(nodes, work)
             mark[CHANGED, t] = False
             mark[STALE, t] = True
@@ -619,31 +725,19 @@ def _solve_changed(nodes: Any, work: Workspace, cutoff: float, final: bool) -> f
 
 
 @kernel
-def _bound(nodes: Any, work: Workspace) -> float:
+def _bound(nodes: Relaxation, work: Workspace) -> float:
     """Return the bound: of each subtree below the root, its nodes' values or its subtree bound, the higher one."""
     excess = work.excess
     excess[0], excess[1] = work.subtree_bounds[0], work.subtree_bounds[1]
-    bound: float = value_of(nodes, 0)
+    bound = _ask(nodes, VALUE_OF, 0, 0, 0, 0.0)
     for t in range(1, work.mark.shape[1]):
-        value = value_of(nodes, t)
+        value = _ask(nodes, VALUE_OF, t, 0, 0, 0.0)
         bound += value
         excess[subtree_of(t)] -= value
     for k in range(2):
         excess[k] = max(excess[k], 0.0)
         bound += excess[k]
     return bound
-
-
-@glue
-def _measure_gains(nodes: Any, work: Workspace, t: int, n_upper: int) -> None:
-    """Measure the gain of node t for every group that may be decided there or sent there."""
-    gains, parent = work.gains, (t - 1) // 2 if t > 0 else -1
-    for g in range(len(work.reached)):
-        if t < n_upper and work.reached[g] == t:
-            gains[0, t, g] = gain_of_side(nodes, t, g, -1)
-            gains[1, t, g] = gain_of_side(nodes, t, g, 1)
-        elif work.reached[g] == parent:
-            gains[2, t, g] = gain_of_margins(nodes, t, g)
 
 
 @kernel
@@ -678,8 +772,8 @@ def branching_score(left: float, right: float, t: int) -> float:
     return score if t == 0 else BELOW_ROOT * score
 
 
-@glue
-def _strong_branching(nodes: Any, work: Workspace, n_upper: int, slack: float) -> int:
+@kernel
+def _strong_branching(nodes: Relaxation, work: Workspace, n_upper: int, slack: float) -> int:
     """Try the candidates with the highest branching scores on both sides; return the best.
 
     Its scores are written into ``work.scores``, and the gains that its trials prove into row 0 of ``work.proven``.
@@ -701,9 +795,9 @@ def _strong_branching(nodes: Any, work: Workspace, n_upper: int, slack: float) -
         t = reached[candidate]
         for k in range(2):
             child = 2 * t + 1 + k
-            here, below = trial_gain(nodes, t, candidate, 2 * k - 1, slack), 0.0
+            here, below = _ask(nodes, TRIAL_GAIN, t, candidate, 2 * k - 1, slack), 0.0
             if here < slack:
-                below = trial_gain(nodes, child, candidate, 0, slack)
+                below = _ask(nodes, TRIAL_GAIN, child, candidate, 0, slack)
             gain, of_values = gain_of_bound(work.excess, t, child, here, below), here + below
             if nodes.trials_close:  # a single step may prove more than a trial that was ended early
                 here, below = work.gains[k, t, candidate], work.gains[2, child, candidate]
@@ -722,23 +816,23 @@ def _strong_branching(nodes: Any, work: Workspace, n_upper: int, slack: float) -
 
 
 @kernel
-def _leave_open(nodes: Any, work: Workspace, at: int, bound: float) -> None:
+def _leave_open(nodes: Relaxation, work: Workspace, at: int, bound: float) -> None:
     """Write the partial assignment and its warm start into a row of the open nodes."""
     work.open_bound[at] = bound
     for g in range(len(work.reached)):
         work.open_reached[at, g] = work.reached[g]
     for t in range(work.mark.shape[1]):
-        save(nodes, t, at)
+        _ask(nodes, SAVE, t, at, 0, 0.0)
 
 
 @kernel
-def _decide(nodes: Any, work: Workspace, g: int, side: int, n_upper: int) -> None:
+def _decide(nodes: Relaxation, work: Workspace, g: int, side: int, n_upper: int) -> None:
     """Send a group from the node that it has reached to a side."""
     t = work.reached[g]
     child = 2 * t + 1 if side < 0 else 2 * t + 2
     work.reached[g] = child
-    add_side(nodes, t, g, side)
-    add_margins(nodes, child, g)
+    _ask(nodes, ADD_SIDE, t, g, side, 0.0)
+    _ask(nodes, ADD_MARGINS, child, g, 0, 0.0)
     work.mark[CHANGED, t] = True
     work.mark[CHANGED, child] = True
     if child < n_upper:
@@ -794,11 +888,11 @@ class CompiledBackend(Backend):
             float(nodes.epsilon),
             pull,
         )
-        self._idle: list[tuple[Any, Workspace]] = []
+        self._idle: list[tuple[Any, Relaxation, Workspace]] = []
 
     @abstractmethod
-    def _relaxation(self) -> Any:
-        """Return arrays for the nodes of one plunge after the other."""
+    def _relaxation(self, log: FloatArray) -> Any:
+        """Return arrays for the nodes of one plunge after the other, and for what is proven."""
 
     @abstractmethod
     def _load(self, nodes: Any, warm: WarmStart | None) -> None:
@@ -826,14 +920,16 @@ class CompiledBackend(Backend):
     def plunge(self, start: WarmNode, cutoff: float, max_steps: int, stop: IntArray) -> PlungeResult:
         """Plunge from an open node; see :class:`Backend`."""
         try:  # another thread may take the last one at any time
-            nodes, work = self._idle.pop()
+            nodes, relaxation, work = self._idle.pop()
         except IndexError:
-            nodes = self._relaxation()
-            work = workspace_for(self.nodes.n_nodes, len(self.nodes.X), self._empty_log())
+            log = self._empty_log()
+            nodes = self._relaxation(log)
+            work = workspace_for(self.nodes.n_nodes, len(self.nodes.X), log)
+            relaxation = relaxation_of(nodes, work)
         work.reached[:], work.steps[0], work.log[0] = start.reached, 0, LOG_START
         work.subtree_bounds[:], work.known[:] = start.subtree_bounds, start.known
         self._load(nodes, start.warm)
-        end, n_open, bound, cut_bound = plunge(nodes, work, self.nodes.n_upper, cutoff, max_steps, stop)
+        end, n_open, bound, cut_bound = plunge(relaxation, work, self.nodes.n_upper, cutoff, max_steps, stop)
         w, b, values = self._solution(nodes)
         result = PlungeResult(
             end=end,
@@ -853,7 +949,7 @@ class CompiledBackend(Backend):
             log=work.log[: int(work.log[0])].copy(),
             values=values,
         )
-        self._idle.append((nodes, work))
+        self._idle.append((nodes, relaxation, work))
         return result
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import glue, kernel
+from mipforest.searches import kernel
 from mipforest.searches.routing.svm_dual import cholesky, solve_factored
 
 #: Capacity of a variable that has none, and from which on it counts as none.
@@ -220,7 +220,7 @@ def solve_small(
     return _proven(work, m, q, bias_limit)
 
 
-@glue
+@kernel
 def _begin(work: Workspace, m: int, q: int) -> float:
     """Write a point to begin with that fulfils the equality; return the number of complementary pairs, 0: solved."""
     Z, v, f = work.Z, work.v, work.f
@@ -285,7 +285,7 @@ def _step(work: Workspace, m: int, n: int, aim: float) -> tuple[float, float]:
     return of_a, of_slack
 
 
-@glue
+@kernel
 def _proven(work: Workspace, m: int, q: int, bias_limit: float) -> float:
     """Put variables near a bound on it, shrink those of one direction to the equality; return the value proven."""
     Z, v, f = work.Z, work.v, work.f

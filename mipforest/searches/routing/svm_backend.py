@@ -81,8 +81,8 @@ class SvmBackend(CompiledBackend):
         search = RoutingSearch(cls(nodes), gap=0.0, complete=lambda _: np.inf, propose=lambda _: np.inf)
         search.run(1.0, deadline=np.inf)
 
-    def _relaxation(self) -> SvmNodes:
-        return svm_nodes(self._groups, self._K)
+    def _relaxation(self, log: FloatArray) -> SvmNodes:
+        return svm_nodes(self._groups, self._K, log)
 
     def _empty_log(self) -> FloatArray:
         return empty_log(self.nodes.n_nodes, len(self.nodes.X)) if self.logs else super()._empty_log()

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches import glue, implement, kernel
+from mipforest.searches import implement, kernel
 from mipforest.searches.routing.plunge import STEPS, Groups
 
 #: Bound that stands for none.
@@ -191,7 +191,7 @@ def pair_steps(duals: Duals, t: int, tolerance: float, max_steps: float, stop: f
     return steps
 
 
-@glue
+@kernel
 def _at_bound(x: float, low: float, high: float) -> float:
     """Return a variable, put on a bound that it is close to."""
     near = _AT_BOUND * max(abs(x), min(high - low, 1.0))
@@ -332,7 +332,7 @@ def interior_workspace(max_variables: int, p: int) -> Interior:
     return Interior(np.zeros((m, p)), np.zeros((p, p)), np.zeros((16, m)), np.zeros((3, p)))
 
 
-@glue
+@kernel
 def cholesky(M: FloatArray, q: int) -> None:
     """Factorise the first q rows of a positive definite matrix in place; the lower triangle then holds the factor."""
     for j in range(q):
@@ -362,7 +362,7 @@ def solve_factored(L: FloatArray, x: FloatArray, q: int) -> None:
             x[s] -= L[i, s] * x[i]
 
 
-@glue
+@kernel
 def _normal_matrix(Z: FloatArray, v: FloatArray, m: int, M: FloatArray) -> None:
     """Write the lower triangle of ``I + Z' Theta^-1 Z``; the rows of Z are padded with zeros to a multiple of 4."""
     p = M.shape[0]
@@ -582,6 +582,8 @@ class SvmNodes(NamedTuple):
         The problem, the duals, and the workspace of the interior point.
     start, saved
         (|B|, 3 G) variables to begin with, by number, and (steps + 1, |B|, 3 G) those of open nodes.
+    log
+        What is proven, for a certificate; of length 1 to log nothing.
     candidates, trials_close
         Candidates of strong branching, and whether a trial that closes a side ends it.
     """
@@ -591,11 +593,12 @@ class SvmNodes(NamedTuple):
     interior: Interior
     start: FloatArray
     saved: FloatArray
+    log: FloatArray
     candidates: int
     trials_close: bool
 
 
-def svm_nodes(groups: Groups, K: FloatArray) -> SvmNodes:
+def svm_nodes(groups: Groups, K: FloatArray, log: FloatArray) -> SvmNodes:
     """Return a workspace for the nodes of a problem, with the groups' inner products."""
     n_nodes, wide = len(groups.C), 3 * len(groups.X)
     return SvmNodes(
@@ -604,6 +607,7 @@ def svm_nodes(groups: Groups, K: FloatArray) -> SvmNodes:
         interior=interior_workspace(wide, groups.X.shape[1]),
         start=np.zeros((n_nodes, wide)),
         saved=np.empty((STEPS + 1, n_nodes, wide)),
+        log=log,
         candidates=_CANDIDATES,
         trials_close=False,
     )
@@ -727,15 +731,15 @@ def save(nodes: SvmNodes, t: int, at: int) -> None:
 
 
 @kernel
-def log_leaf(nodes: SvmNodes, log: FloatArray) -> None:
+def log_leaf(nodes: SvmNodes) -> None:
     """Log the dual point of a leaf."""
-    _log_dual(log, LEAF, nodes.duals)
+    _log_dual(nodes.log, LEAF, nodes.duals)
 
 
 @kernel
-def log_closed(nodes: SvmNodes, log: FloatArray, first: bool, g: int, t: int, side: int) -> None:
+def log_closed(nodes: SvmNodes, first: bool, g: int, t: int, side: int) -> None:
     """Log that group g cannot take a side of node t, with the pair steps there and in the child that prove it."""
-    groups, duals = nodes.groups, nodes.duals
+    groups, duals, log = nodes.groups, nodes.duals, nodes.log
     if first:
         _log_dual(log, DUAL, duals)
     at = int(log[0])
@@ -769,9 +773,9 @@ def _log_step(
 
 
 @kernel
-def log_branch(nodes: SvmNodes, log: FloatArray, g: int, side: int) -> None:  # noqa: ARG001
+def log_branch(nodes: SvmNodes, g: int, side: int) -> None:
     """Log that a plunge goes on with a side of group g and leaves the other open."""
-    at = int(log[0])
+    log, at = nodes.log, int(nodes.log[0])
     log[at], log[at + 1], log[at + 2] = BRANCH, g, side
     log[0] = at + 3
 
