@@ -285,6 +285,26 @@ def test_deeper_trees_whose_nodes_are_told_what_to_split_on_are_those_of_an_enum
         agree(seed, of_nodes=True, depth=3)
 
 
+def case_of_budgets(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(0, 3, (8, 3)).astype(float), np.arange(8) % 2
+    cost = {f"x{j}": float(rng.integers(1, 4)) for j in range(3)}
+    asked = [c.AtMostFeatures(1 + seed % 2), c.FeatureBudget(float(rng.integers(2, 6)), cost)]
+    trees = EveryTree(X, y, np.ones(8), 2, 0.0)
+    best = trees.value[np.logical_and.reduce([trees.holds(one) for one in asked])].min(initial=np.inf)
+    problem = mipforest.get_formulation("oct")(alpha=0.0).build(
+        Dataset.from_arrays(X, y, features=list(cost)), 2
+    )
+    problem.constrain(*asked)
+    return problem, asked, best
+
+
+def test_budgets_are_kept_by_branching_too(monkeypatch):
+    monkeypatch.setattr("mipforest.searches.univariate.constrained.MAX_SETS", 0)
+    for seed in range(8):
+        agree(seed, case_of_budgets)
+
+
 def case_of_numbers(seed):
     rng = np.random.default_rng(seed)
     n, loss = int(rng.integers(5, 9)), str(rng.choice(["squared", "absolute"]))
