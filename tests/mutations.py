@@ -65,7 +65,7 @@ FAULTS = (
         "constraints: a feature that a budget just has room for is taken out",
         "mipforest/searches/univariate/constrained.py",
         "if not is_paid and cost > room:",
-        "if not is_paid and cost >= room:",
+        "if not is_paid and cost + 1e-6 > room:",
         ("searches/test_constrained_trees.py", "test_custom_constraints.py", "problem"),
     ),
     Fault(
