@@ -22,7 +22,7 @@ from mipforest.settings import (
     chosen_settings,
     takes_settings,
 )
-from mipforest.solvers.base import Feature, Solver, get_solver, needed
+from mipforest.solvers.base import NO_ROUNDING, Feature, Solver, get_solver, needed
 from mipforest.solvers.bound_check import checked_against, only_proven
 from mipforest.solvers.checks import judge_start, with_exact_integers
 from mipforest.solvers.convexity import QUADRATIC_SOLVER
@@ -387,7 +387,7 @@ def _through(
     )
     if inner.x is None:
         return solution
-    x, warnings = bridged.undo(inner.x), inner.warnings
+    x, warnings, status = bridged.undo(inner.x), inner.warnings, inner.status
     worst = violations(form, x)
     if worst.max > FEASIBILITY_TOLERANCE:
         name, amount = worst.worst(1)[0]
@@ -395,7 +395,9 @@ def _through(
             f"through {bridge.NAME}, the solution violates {name} by {amount:.3g}, above the tolerance "
             f"{FEASIBILITY_TOLERANCE:g}: {bridge.ADVICE}",
         )
-    return replace(solution, x=x, values=form.to_values(x), warnings=warnings)
+        if status is Status.OPTIMAL and worst.max > NO_ROUNDING:
+            status = Status.LIMIT
+    return replace(solution, status=status, x=x, values=form.to_values(x), warnings=warnings)
 
 
 def _solve_as_continuous(

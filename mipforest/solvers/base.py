@@ -414,6 +414,8 @@ def assembled(
             x = _better_point(form, x, start)
     if x is not None:
         said += _tolerance_warning(form, x)
+        if status is Status.OPTIMAL and violations(form, x).max > NO_ROUNDING:
+            status = Status.LIMIT
     objective = np.nan if x is None else form.objective(x)
     if bound is None:
         proven = status is Status.OPTIMAL and not form.is_mip
@@ -457,6 +459,11 @@ def _better_point(form: MatrixForm, x: FloatArray | None, start: FloatArray) -> 
         return start
     value, known = form.objective(x), form.objective(start)
     return start if (value < known if form.maximize else value > known) else x
+
+
+#: A point that violates a row by more than this is no solution, and its value no optimum: scaling and presolve make a
+#: thousand times the tolerance of a solver at most.
+NO_ROUNDING = 1e3 * FEASIBILITY_TOLERANCE
 
 
 def _tolerance_warning(form: MatrixForm, x: FloatArray) -> list[str]:

@@ -47,6 +47,15 @@ def test_a_bound_beyond_the_objective_proves_nothing(form, sign: int, status: St
     assert "contradicted" in found.warnings[-1]
 
 
+@pytest.mark.parametrize(("violation", "left"), [(1e-5, Status.OPTIMAL), (0.4, Status.LIMIT)])
+def test_a_point_that_breaks_a_row_is_no_optimum(violation: float, left: Status) -> None:
+    # SCIP 10 said so of a point that broke an indicator row by 0.4, far below the optimum.
+    continuous = model([2.0], [[1.0]], 20.0, upper=30.0)
+    found = reported(Status.OPTIMAL, 20.0 - violation, 40.0 - 2.0 * violation, continuous)
+    assert found.status is left
+    assert "violates" in found.warnings[0]
+
+
 def test_round_off_contradicts_nothing() -> None:
     found = reported(Status.OPTIMAL, 20.0, 40.0 + 1e-7)
     assert (found.status, found.bound, found.warnings) == (Status.OPTIMAL, 40.0, ())
