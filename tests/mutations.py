@@ -107,14 +107,14 @@ FAULTS = (
         "cards: the bound of a box is too high",
         "mipforest/searches/cards/enumeration.py",
         "found += min(gradient[t] * (low[t] - x[t]), gradient[t] * (high[t] - x[t]))",
-        "found += 0.5 * min(gradient[t] * (low[t] - x[t]), gradient[t] * (high[t] - x[t]))",
+        "found += 0.0 * min(gradient[t] * (low[t] - x[t]), gradient[t] * (high[t] - x[t]))",
         ("searches/cards", "formulations/test_risk_scores.py"),
     ),
     Fault(
-        "prescription search: a side may be a leaf that is too small",
+        "prescription search: the right leaf of a split may be too small",
         "mipforest/searches/prescription/enumeration.py",
-        "enough = size >= rows.N_min",
-        "enough = size >= 1",
+        "if between and q + 1 >= rows.N_min and size - q - 1 >= rows.N_min:",
+        "if between and q + 1 >= rows.N_min:",
         ("searches/prescription", "formulations/test_opt_l.py"),
     ),
     Fault(
