@@ -62,6 +62,9 @@ class Words:
         The model's parameters by name; empty where the file has none.
     rows
         How many samples the data have, equal ones included; ``None`` where it does not say.
+    forbidden
+        Numbers, by name, of features that no node may use. They are 0 in all samples, or the check refuses the file: no
+        tree gains by them.
     """
 
     model: str = ""
@@ -70,6 +73,7 @@ class Words:
     program: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     rows: int | None = None
+    forbidden: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, header: Mapping[str, Any]) -> Words:
@@ -81,8 +85,17 @@ class Words:
         require(isinstance(parameters, dict), "parameters is no object")
         for name, value in parameters.items():
             require(len(name) <= _LONGEST and _is_plain(value, 2), f"parameter {name[:40]} is no plain value")
+        forbidden = header.get("forbidden", {})
+        require(isinstance(forbidden, dict), "forbidden is no object")
+        require(len(forbidden) <= _MAX_ENTRIES, "forbidden has too many entries")
+        for name, number in forbidden.items():
+            require(len(name) <= _LONGEST, f"the name {name[:40]} is long")
+            whole(number, f"the number of {name}", 0, 1 << 31)
         return cls(
-            **texts, parameters=parameters, rows=None if rows is None else whole(rows, "rows", 1, 1 << 53)
+            **texts,
+            parameters=parameters,
+            rows=None if rows is None else whole(rows, "rows", 1, 1 << 53),
+            forbidden=forbidden,
         )
 
 

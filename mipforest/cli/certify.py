@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -127,6 +127,7 @@ def _as_json(
         "model": words.model or None,
         "variant": words.variant or None,
         "parameters": dict(words.parameters),
+        "forbidden": dict(words.forbidden),
         "names_agree": not untold,
         "data": found.data,
         "rows": words.rows,
@@ -238,6 +239,8 @@ def in_words(found: Certified | CertifiedUnivariate) -> Iterator[tuple[str, str]
     from mipforest.certificates import Certified
 
     rows = "" if words.rows is None else f"{words.rows} samples, "
+    if words.forbidden:
+        yield "forbidden", f"{', '.join(words.forbidden)}: of the trees that use none of these"
     if not isinstance(found, Certified):
         zero_one = not numbers["costs"] or all(
             cost == (i != k) for i, row in enumerate(numbers["costs"]) for k, cost in enumerate(row)
@@ -448,9 +451,17 @@ def _digest(found: Certified | CertifiedUnivariate, data: Dataset, formulation: 
     words = found.words
     if formulation is None and words.model:
         formulation = make_formulation(words.model, dict(words.parameters), words.variant or None)
+    data = _without_forbidden(data, words.forbidden)
     charged = None if formulation is None else _charged(formulation, data)
     y = np.asarray(data.y if charged is None else charged.y, dtype=np.float64)
     return found.problem._replace(X=data.X, y=y, weight=data.weights).digest()
+
+
+def _without_forbidden(data: Dataset, forbidden: Mapping[str, int]) -> Dataset:
+    """Return data with the value 0 in features that are forbidden, as a certificate has them."""
+    X = data.X.copy()
+    X[:, [number for number in forbidden.values() if number < data.p]] = 0.0
+    return replace(data, X=X)
 
 
 def _against_data(
@@ -461,6 +472,9 @@ def _against_data(
         texts.append(f"samples: {rows} in the file, {data.n} in {data.name}")
     if found.X.shape[1] != data.p:
         texts.append(f"features: {found.X.shape[1]} in the file, {data.p} in {data.name}")
+    for name, number in found.words.forbidden.items():
+        if number >= data.p or data.features.labels[number] != name:
+            texts.append(f"forbidden: {name} is feature {number} in the file, and not in {data.name}")
     digest = _digest(found, data, formulation)
     if digest != found.sha256:
         texts.append(

@@ -8,12 +8,14 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+import pandas as pd
 import pytest
 from enumerate_trees import best_tree_value
 from tolerance import at_least, at_most, same
 from typer.testing import CliRunner
 from univariate_cases import Case, hold_for_all, leaf_cost
 
+import mipforest
 from formulations.oct import Oct
 from formulations.ort import Ort
 from mipforest.certificates import CertificateError, certify, univariate
@@ -21,6 +23,7 @@ from mipforest.certificates.univariate import Lines, read_problem
 from mipforest.cli.main import app
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
+from mipforest.problem.constraints import AtMostFeatures, Forbid
 from mipforest.searches.exact.certificate_writer import Proof
 
 #: What a proof may miss of the optimum, as a share of what one leaf loses: weights of 30 bits with the absolute loss,
@@ -370,6 +373,26 @@ def test_both_checkers_agree(tmp_path, proofs, second, n):
     assert accepted > 0
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_both_checkers_refuse_the_same_intervals(tmp_path, second, seed):
+    """Each two neighbouring intervals of a proof are joined; the last ones are as weak as any."""
+    rng, path = np.random.default_rng(seed), tmp_path / "proof.gz"
+    X = rng.integers(0, 12, (60, 3)).astype(float)
+    y = (X[:, 0] + X[:, 1] * (seed + 1) + rng.integers(0, 9, 60) > 15).astype(int)
+    mipforest.get_formulation("oct")(alpha=0.01).build(Dataset.from_arrays(X, y), 2).solve(
+        "exact-search", certificate=path, gap=0.0
+    )
+    lines, refused, held = lines_of(path), 0, 0
+    for k in range(next(k for k, line in enumerate(lines) if line.startswith("bound")) + 1, len(lines)):
+        ends = lines[k].split(" ")
+        for q in range(len(ends) - 1):
+            joined = [*lines[:k], " ".join(ends[:q] + ends[q + 1 :]), *lines[k + 1 :]]
+            found, other = bound_of(written(path, joined)), second(joined)
+            assert (found is None) == (other is None), (k, q)
+            refused, held = refused + (found is None), held + (found is not None)
+    assert refused > 3, (refused, held)
+
+
 def reason_of(path):
     """Why the first checker alone refuses a file: the second one reads no names and no digest."""
     with pytest.raises(CertificateError) as caught:
@@ -468,3 +491,64 @@ def test_names_that_do_not_fit_the_numbers_are_refused(of_oct, tmp_path):
     )
     assert done.exit_code == 3
     assert "by the file's own parameters" in " ".join(done.output.split())
+
+
+# ---------------------------------------------------------------------- under constraints
+
+
+def within(constraints, seed, path, **options):
+    """Solve a drawn problem without some features, with a certificate; return the data and the result."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 6, (40, 4)).astype(float)
+    y = (X[:, 0] + X[:, 1] + rng.integers(0, 5, 40) > 7).astype(int)
+    data = Dataset.from_arrays(X, y, features=list("abcd"), name="drawn")
+    problem = mipforest.get_formulation("oct")(**options).build(data, 2)
+    problem.constrain(*constraints)
+    return data, problem.solve("exact-search", certificate=path, gap=0.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_features_that_no_node_may_use_are_stated_and_their_columns_are_zero(tmp_path, seed):
+    path, options = tmp_path / "proof.gz", {"alpha": 0.02 * (seed % 2), "N_min": 1 + seed % 3}
+    names = ["ab", "a", "bd", "c", "acd", "b"][seed]
+    data, result = within([Forbid((name,)) for name in names], seed, path, **options)
+    found = certify(path)
+    left = [j for j, name in enumerate("abcd") if name not in names]
+    dropped = Dataset.from_arrays(data.X_raw[:, left], data.y, features=[f"x{j}" for j in left])
+    best = mipforest.get_formulation("oct")(**options).build(dropped, 2).solve("exact-search", gap=0.0)
+    assert result.status == "optimal"
+    assert same(result.objective, best.objective)
+    assert same(found.objective, best.objective)
+    assert at_most(best.objective, found.bound + MISSED)
+    assert found.words.forbidden == {name: "abcd".index(name) for name in sorted(names)}
+    assert not found.X[:, ["abcd".index(name) for name in names]].any()
+    assert not set(names) & {"abcd"[j] for j in result.tree.features_used().overall}
+
+
+def test_features_that_are_not_forbidden_in_the_file_are_those_of_other_data(tmp_path):
+    path, table = tmp_path / "proof.gz", tmp_path / "drawn.csv"
+    data, _ = within([Forbid(("a",))], 0, path)
+    frame = pd.DataFrame(data.X_raw, columns=list("abcd")).assign(target=data.y)
+    frame.to_csv(table, index=False)
+    asked = ["--data", str(table), "--model", "oct", "--depth", "2"]
+    run = CliRunner().invoke
+    done = run(app, ["certify", str(path), *asked])
+    assert done.exit_code == 0, done.output
+    assert "a: of the trees that use none of these" in done.output
+    first, *lines = gzip.decompress(path.read_bytes()).splitlines()
+    for forbidden, told in (
+        ({}, "sha256 of samples"),
+        ({"a": 0, "b": 1}, "feature 1, b, is forbidden, and has values other than 0"),
+        ({"b": 0}, "forbidden: b is feature 0 in the file, and not in drawn"),
+    ):
+        changed = json.dumps(json.loads(first) | {"forbidden": forbidden}).encode()
+        path.write_bytes(gzip.compress(b"\n".join([changed, *lines]) + b"\n"))
+        done = run(app, ["certify", str(path), *asked])
+        assert done.exit_code == 3, done.output
+        assert told in " ".join(done.output.split())
+
+
+def test_other_constraints_have_no_certificate_and_are_named(tmp_path):
+    with pytest.raises(Unsupported, match="and not: at-most-features 1; leave the certificate out"):
+        within([Forbid(("a",)), AtMostFeatures(1)], 0, tmp_path / "proof.gz")
+    assert not (tmp_path / "proof.gz").exists()
