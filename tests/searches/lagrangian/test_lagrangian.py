@@ -83,8 +83,8 @@ def best_value(problem, sums, most, alpha, unit):
     return float(found[within, 0].min(initial=np.inf)) / unit
 
 
-@pytest.mark.first_cases(8)
-@pytest.mark.parametrize("seed", seeds(20, 100))
+# Bounds of 24 are those of roots that are closed.
+@pytest.mark.parametrize("seed", [24, *(seed for seed in seeds(8, 100) if seed.values != (24,))])
 def test_the_optimum_is_that_of_enumeration(seed):
     problem, *case = limited_case(seed)
     expected, size = best_value(problem, *case), float(case[0][:, :, 0].max()) / case[-1]
