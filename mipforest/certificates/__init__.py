@@ -98,6 +98,12 @@ class Words:
             forbidden=forbidden,
         )
 
+    def require_unused(self, X: FloatArray) -> None:
+        """Refuse samples (n, p) that are not 0 in a forbidden feature."""
+        for name, number in self.forbidden.items():
+            unused = number < X.shape[1] and not X[:, number].any()
+            require(unused, f"feature {number}, {name}, is forbidden, and has values other than 0")
+
 
 def _is_plain(value: object, levels: int) -> bool:
     """Return whether a value is a number, a short text, or a list of such, of some levels."""
@@ -320,6 +326,7 @@ class _Check:
         self.samples.append(list(map(float, numbers_of(line.get("x"), "x", self.p) + counts)))
         if len(self.samples) == self.groups:
             self.X, self.weight = np.hsplit(np.array(self.samples), [self.p])
+            self.words.require_unused(self.X)
             self.sha256 = digest_of_samples(self.X, self.weight)
             stated = self.header.get("sha256", self.sha256)
             require(stated == self.sha256, "the samples are not those of the digest in the first line")

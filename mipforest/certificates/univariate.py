@@ -387,9 +387,7 @@ def check(words: Words, stated: object, lines: Lines) -> CertifiedUnivariate:
     problem = read_problem(lines)
     digest = problem.digest()
     require(stated == digest, "the samples are not those of the digest in the first line")
-    for name, number in words.forbidden.items():
-        unused = number < problem.X.shape[1] and not problem.X[:, number].any()
-        require(unused, f"feature {number}, {name}, is forbidden, and has values other than 0")
+    words.require_unused(problem.X)
     grid = _grid(lines.words("grid"), problem.loss)
     losses = rounded(problem, grid)
     enough = grid.error >= losses.error

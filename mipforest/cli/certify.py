@@ -446,12 +446,12 @@ def _digest(found: Certified | CertifiedUnivariate, data: Dataset, formulation: 
     from mipforest.heuristics.node_problems import digest_of_data
     from mipforest.problem.registry import make_formulation
 
+    data = _without_forbidden(data, found.words.forbidden)
     if isinstance(found, Certified):
         return digest_of_data(data)
     words = found.words
     if formulation is None and words.model:
         formulation = make_formulation(words.model, dict(words.parameters), words.variant or None)
-    data = _without_forbidden(data, words.forbidden)
     charged = None if formulation is None else _charged(formulation, data)
     y = np.asarray(data.y if charged is None else charged.y, dtype=np.float64)
     return found.problem._replace(X=data.X, y=y, weight=data.weights).digest()

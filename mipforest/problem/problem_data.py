@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -58,6 +58,8 @@ class ProblemData:
         The model before a user changed it.
     stated
         The model with the rows of :attr:`constraints`, before a user changed it otherwise.
+    forbidden
+        Numbers, by name, of features that are 0 in all samples here, as no node may use them.
     """
 
     formulation: Operations
@@ -68,6 +70,7 @@ class ProblemData:
     unfinished: bool = False
     entries_given_up: int = 0
     constraints: tuple[Constraint, ...] = ()
+    forbidden: Mapping[str, int] = field(default_factory=dict)
     as_built: BuiltModel = field(init=False, repr=False)
     stated: BuiltModel = field(init=False, repr=False)
     _valid: tuple[MatrixForm, float] | None = field(init=False, repr=False, default=None)

@@ -16,9 +16,10 @@ from typing import Any, ClassVar
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported, known_name
 from mipforest.model import Model
+from mipforest.problem.constraints import Forbid
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData, StartError
-from mipforest.problem.structure import LabelSums, Structure
+from mipforest.problem.structure import LabelledLeaves, LabelSums, Structure
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import GROUP as SOLVERS
 from mipforest.solvers.base import Solver, get_solver
@@ -242,7 +243,7 @@ class TreeSearch(ABC):
             "data": data.name[:LONGEST_NAME],
             "rows": data.n,
             "program": f"mipforest {self.version()}",
-        }
+        } | ({"forbidden": dict(problem.forbidden)} if problem.forbidden else {})
 
     @classmethod
     def is_made_for(cls, formulation: type[Operations]) -> bool:
@@ -354,9 +355,19 @@ class TreeSearch(ABC):
             return "it takes no sample weights"
         return self.refusal(problem) or (self.cannot_keep(problem) if problem.constraints else "")
 
-    def cannot_keep(self, problem: ProblemData) -> str:  # noqa: ARG002
-        """Say why the search does not keep the constraints of a problem that it takes without; empty where it does."""
-        return CHANGED
+    def cannot_keep(self, problem: ProblemData) -> str:
+        """Say why the search does not keep the constraints of a problem that it takes without; empty where it does.
+
+        Any search keeps features that no node may use, as it can do without them: :meth:`reduces`.
+        """
+        others = [one for one in problem.constraints if not (isinstance(one, Forbid) and one.nodes is None)]
+        if others:
+            return f"it keeps features that no node may use, and not: {'; '.join(map(str, others))}"
+        return CHANGED if isinstance(problem.structure, LabelledLeaves) else ""
+
+    def reduces(self, problem: ProblemData, settings: SolveSettings) -> bool:  # noqa: ARG002
+        """Return whether a problem with constraints is solved as one whose samples are 0 in all forbidden features."""
+        return True
 
     def takes(self, problem: ProblemData) -> bool:
         """Return whether the search takes a problem as it is now."""

@@ -333,6 +333,10 @@ class CutLoop(TreeSearch):
     limits_in_words: ClassVar[str] = "of variant tight, any number of rules, also with added constraints"
     takes_weights: ClassVar[bool] = True
 
+    def reduces(self, problem: ProblemData, settings: SolveSettings) -> bool:  # noqa: ARG002
+        """Return ``False``: it reads the rows of constraints."""
+        return False
+
     def objection(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem as it is now; rows that were added are in its models too."""
         if problem.as_built.objective_replaced():

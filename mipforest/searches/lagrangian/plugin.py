@@ -64,6 +64,10 @@ class LagrangianSearch(TreeSearch):
         """Return whether it proves an optimum where a matrix solver would have to: with limits, to depth 2."""
         return problem.changed() and problem.topology.depth <= PROVEN_DEPTH and self.takes(problem)
 
+    def reduces(self, problem: ProblemData, settings: SolveSettings) -> bool:  # noqa: ARG002
+        """Return ``False``: it reads the rows of constraints."""
+        return False
+
     def objection(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem as it is now; limits on labels may have been added."""
         if reason := self.refusal(problem):

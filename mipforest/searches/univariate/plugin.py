@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib.metadata import version
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mipforest.errors import Unsupported
 from mipforest.heuristics.cart import cart
 from mipforest.heuristics.contree import contree_within
 from mipforest.heuristics.thresholds import tree_of_thresholds
-from mipforest.problem.constraints import Forbid
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData
@@ -25,7 +22,6 @@ from mipforest.time_budget import TimeBudget
 from mipforest.trees import Tree
 
 if TYPE_CHECKING:
-    from mipforest.problem.formulation import Formulation
     from mipforest.searches.exact.search import Outcome
 
 #: What is told where a cluster is given and the problem has no open nodes to hand out.
@@ -70,6 +66,10 @@ class ExactSearch(TreeSearch):
         compile_kernels(budget, problem, depth)
         return exact_search(problem, depth, **options)
 
+    def reduces(self, problem: ProblemData, settings: SolveSettings) -> bool:  # noqa: ARG002
+        """Return whether forbidden features are left out of the samples: for a certificate, which states no others."""
+        return settings.certificate is not None
+
     def cannot_keep(self, problem: ProblemData) -> str:
         """Say why it does not keep the constraints of a problem; see :class:`TreeSearch`."""
         from mipforest.searches.univariate.constrained import refusal
@@ -104,15 +104,11 @@ class ExactSearch(TreeSearch):
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.exact.search import LEAST_ON_WORKERS, compile_kernels, exact_search
 
-        own, forbidden = problem, {}
         if problem.constraints:
-            if settings.certificate is None:
-                return self._constrained(problem, settings, start, on_progress)
-            forbidden = _forbidden(problem)
-            own = _without(problem, forbidden)
+            return self._constrained(problem, settings, start, on_progress)
         events = SearchEvents(on_progress)
-        formulation, instance = problem.formulation, own.instance
-        charged = own.structure
+        formulation, instance = problem.formulation, problem.instance
+        charged = problem.structure
         assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
         compile_kernels(problem.budget, charged, problem.topology.depth)
         proof = None
@@ -126,7 +122,7 @@ class ExactSearch(TreeSearch):
             dask = None
             warnings.append(ON_ONE_MACHINE)
             problem.budget.tell(ON_ONE_MACHINE)
-        known = [start] if start is problem.instance.known else [start, problem.instance.known]
+        known = [start] if start is instance.known else [start, instance.known]
         incumbent = Incumbent(problem, *known)
         for tree in known:
             if tree is not None:
@@ -147,12 +143,12 @@ class ExactSearch(TreeSearch):
         if outcome.lost:
             warnings.append(LOST.format(outcome.lost))
         if outcome.chosen is not None:
-            splits = tree_of_thresholds(own.data, problem.topology, charged.thresholds, outcome.chosen)
+            splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, outcome.chosen)
             incumbent.offer(formulation.polish(splits, instance))
         best, value = incumbent.tree, incumbent.value
         bound = min(outcome.bound, value)
         if settings.certificate is not None and proof is not None and best is not None:
-            names = self.names_in_certificate(problem) | ({"forbidden": forbidden} if forbidden else {})
+            names = self.names_in_certificate(problem)
             bound = proof.write_found(settings.certificate, names, best, value, bound)
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         status = Status.OPTIMAL if outcome.ended else Status.LIMIT if outcome.lost else stopped
@@ -188,30 +184,6 @@ class ExactSearch(TreeSearch):
         warnings = (ON_ONE_MACHINE_CONSTRAINED,) if settings.dask is not None else ()
         told = events.end(incumbent.value if incumbent.tree is not None else np.nan, bound, search.nodes)
         return SearchResult(incumbent.tree, bound, status, search.nodes, told, warnings)
-
-
-def _forbidden(problem: ProblemData) -> dict[str, int]:
-    """Return the features that no node may use, by name: the constraints that a certificate states."""
-    others = [one for one in problem.constraints if not isinstance(one, Forbid) or one.nodes is not None]
-    if others:
-        raise Unsupported(
-            f"a certificate states features that no node may use, and not: {'; '.join(map(str, others))}; leave the "
-            "certificate out, or these constraints"
-        )
-    numbers = np.flatnonzero(~problem.restrictions.allowed.any(axis=0)).tolist()
-    return {problem.data.features.labels[j]: j for j in numbers}
-
-
-def _without(problem: ProblemData, forbidden: dict[str, int]) -> ProblemData:
-    """Return a problem whose samples have the value 0 in some features.
-
-    A split on such a feature parts no samples, so its optimum is that of the trees that do not use them.
-    """
-    X = problem.data.X.copy()
-    X[:, list(forbidden.values())] = 0.0
-    data = replace(problem.data, X=X)
-    formulation = cast("Formulation", problem.formulation)
-    return formulation.build(data, problem.topology.depth, declare=False)
 
 
 class ConTreeSearch(TreeSearch):

@@ -1,0 +1,146 @@
+"""Every search keeps features that no node may use: the optimum is that of the data without them."""
+
+import numpy as np
+import pytest
+from tolerance import at_most, same
+
+import mipforest
+from mipforest.certificates import certify
+from mipforest.data import Dataset
+from mipforest.errors import MipforestError, Unsupported
+from mipforest.problem.constraints import AtMostFeatures, Forbid
+from mipforest.problem.tree_search import get_search
+
+NAMES = ["a", "b", "c"]
+#: Share of the objective by which two optima may differ that are each proven to the gap.
+GAP = 2e-4
+
+
+#: A local search that ends soon.
+FEW = {"starts": 2, "kicks": 2}
+
+
+def samples(seed, task="classification", n=14):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.random((n, 3)), 2)
+    y = X[:, 0] + X[:, 1] + 0.3 * rng.standard_normal(n)
+    return X, y if task == "regression" else (y > np.median(y)).astype(int)
+
+
+def both(model, parameters, seed, forbidden=("a",), depth=2, task="classification", **more):
+    """Return a problem that forbids features, and one of data without them."""
+    X, y = samples(seed, task)
+    given = more | {"task": task}
+    left = [j for j, name in enumerate(NAMES) if name not in forbidden]
+    whole = Dataset.from_arrays(X, y, features=NAMES, **given)
+    rest = Dataset.from_arrays(X[:, left], y, features=[NAMES[j] for j in left], **given)
+    formulation = mipforest.get_formulation(model)(**parameters)
+    problem = formulation.build(whole, depth)
+    problem.constrain(Forbid(tuple(forbidden)))
+    return problem, formulation.build(rest, depth)
+
+
+PROVEN = [
+    ("margot", {"C": 2.0}, "routing"),
+    ("olct", {"C": 2.0}, "routing"),
+    ("hfs-margot", {"C": 2.0, "B": 1}, "routing"),
+    ("oct-h", {"alpha": 0.05, "max_features": 1}, "oblique-search"),
+    ("loss-optimal", {"C": 2.0, "regulariser": "l1"}, "routing"),
+    ("sfs-margot", {"C": 2.0, "B": 1, "alpha": 0.5}, "routing"),
+]
+
+
+@pytest.mark.first_cases(6)
+@pytest.mark.parametrize(("model", "parameters", "search"), PROVEN)
+@pytest.mark.parametrize("seed", range(5))
+def test_proven_optima_are_those_of_the_data_without_them(model, parameters, search, seed):
+    problem, rest = both(model, parameters, seed, forbidden=("a",) if seed % 2 else ("b",))
+    result, other = problem.solve(search, time_limit=60), rest.solve(search, time_limit=60)
+    assert result.status == other.status == "optimal"
+    assert result.verified, result.failed_checks
+    assert result.objective == pytest.approx(other.objective, rel=GAP)
+    assert at_most(result.bound, other.objective * (1 + 1e-9))
+    assert all(one.admits(result.tree, problem.data) for one in problem.constraints)
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "search", "task"),
+    [
+        ("oct-h", {"alpha": 0.05}, "local-search", "classification"),
+        ("ort-h", {"alpha": 0.05}, "local-search", "regression"),
+        ("ort-l", {"alpha": 0.05}, "local-search", "regression"),
+        ("ort-lh", {"alpha": 0.05}, "local-search", "regression"),
+        ("svm-leaves", {"C": 1.0}, "local-search", "classification"),
+        ("oct", {"alpha": 0.0}, "tao", "classification"),
+        ("oct", {"alpha": 0.0}, "local-search", "classification"),
+    ],
+)
+def test_best_found_trees_do_not_use_them(model, parameters, search, task):
+    problem, rest = both(model, parameters, 1, task=task)
+    options = FEW if search == "local-search" else {}
+    result, other = (built.solve(search, solver_options=options) for built in (problem, rest))
+    assert result.verified, result.failed_checks
+    assert 0 not in result.tree.features_used().overall
+    assert all(one.admits(result.tree, problem.data) for one in problem.constraints)
+    if search != "tao":  # one descent, which ends anywhere
+        assert result.objective == pytest.approx(other.objective, rel=0.3)
+
+
+def test_prescriptive_trees_do_not_use_them():
+    rng = np.random.default_rng(2)
+    X, y = samples(2, "regression", n=20)
+    treatment = rng.integers(0, 2, len(y))
+    data = Dataset.from_arrays(X, y, features=NAMES, treatments=treatment, task="prescription")
+    rest = Dataset.from_arrays(X[:, 1:], y, features=NAMES[1:], treatments=treatment, task="prescription")
+    formulation = mipforest.get_formulation("opt")()
+    problem = formulation.build(data, 2)
+    problem.constrain(Forbid(("a",)))
+    result, other = (
+        problem.solve("prescription-search"),
+        formulation.build(rest, 2).solve("prescription-search"),
+    )
+    assert result.status == other.status == "optimal"
+    assert same(result.objective, other.objective)
+    assert 0 not in result.tree.features_used().overall
+
+
+def test_the_matrix_solver_agrees():
+    problem, _ = both("hfs-margot", {"C": 2.0, "B": 1}, 3, depth=1)
+    proven, found = problem.solve("routing", gap=1e-6), problem.solve("highs", gap=1e-6, time_limit=60)
+    assert proven.objective == pytest.approx(found.objective, rel=1e-4)
+
+
+def test_no_feature_is_left():
+    problem, _ = both("margot", {"C": 2.0}, 0, forbidden=("a", "b"), depth=1)
+    problem.constrain(Forbid(("c",)))
+    try:
+        result = problem.solve("routing")
+    except MipforestError as refused:
+        assert "features" in str(refused)  # noqa: PT017 - either way
+        return
+    assert len(result.tree.features_used().overall) == 0
+
+
+def test_a_certificate_of_hyperplanes_states_them(tmp_path):
+    problem, _ = both("margot", {"C": 2.0}, 1)
+    result = problem.solve("routing", certificate=tmp_path / "proof.gz")
+    found = certify(tmp_path / "proof.gz")
+    assert found.words.forbidden == {"a": 0}
+    assert not found.X[:, 0].any()
+    assert same(found.objective, result.objective)
+    assert at_most(found.bound, result.objective)
+
+
+def test_other_constraints_are_refused_and_named():
+    problem, _ = both("margot", {"C": 2.0}, 1)
+    problem.constrain(AtMostFeatures(1))
+    assert get_search("routing").objection(problem).endswith("and not: at-most-features 1")
+    with pytest.raises(Unsupported, match="and not: at-most-features 1"):
+        problem.solve("routing")
+
+
+def test_a_search_that_ignores_them_is_found(monkeypatch):
+    problem, _ = both("margot", {"C": 2.0}, 1, depth=1)
+    monkeypatch.setattr(type(get_search("routing")), "reduces", lambda *_: False)
+    result = problem.solve("routing")
+    assert not result.verified or result.status != "optimal"
