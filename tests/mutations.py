@@ -55,10 +55,10 @@ FAULTS = (
         ("searches/exact", "test_claims.py"),
     ),
     Fault(
-        "constraints: a node that has to split may be a leaf",
-        f"{EXACT}/covers.py",
-        "found[LEAF + side], found[BEST + side] = np.inf, np.inf",
-        "pass",
+        "constraints: nodes below the root may split on what the root may",
+        f"{EXACT}/boxes.py",
+        "use[side, child, :p], use[side, child, p + MUST] = box.allowed[t], box.must[t]",
+        "use[side, child, :p], use[side, child, p + MUST] = box.allowed[0], box.must[t]",
         ("searches/test_constrained_trees.py", "test_custom_constraints.py", "problem"),
     ),
     Fault(

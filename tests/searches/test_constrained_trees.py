@@ -286,7 +286,7 @@ def test_trees_whose_nodes_are_told_what_to_split_on_are_those_of_an_enumeration
 
 
 def test_deeper_trees_whose_nodes_are_told_what_to_split_on_are_those_of_an_enumeration():
-    for seed in (*range(FEW), 120):  # samples that no tree tells apart
+    for seed in (*range(FEW // 4), 120):  # samples that no tree tells apart
         agree(seed, of_nodes=True, depth=3)
 
 

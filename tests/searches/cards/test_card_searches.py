@@ -199,3 +199,10 @@ def test_the_cut_loop_pays_columns_once():
     # The column z alone is worse.
     assert found[0].objective == pytest.approx(found[1].objective, rel=1e-5)
     assert all(name.startswith("c=") for name in found[0].features_used)
+
+
+@pytest.mark.parametrize(("formulation", "data"), [CASES[0], CASES[2]], ids=["ors", "ogrs"])
+def test_without_a_card_to_begin_with_the_same_one_is_found(formulation, data):
+    result = formulation.build(data).solve("card-enumeration", start="none")
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(best_by_trying(formulation, data), rel=1e-8)
