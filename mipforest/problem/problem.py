@@ -386,7 +386,9 @@ def _searched(
     began = monotonic() - budget.excluded_seconds
     with budget.phase("start"):
         start, refused = begun_with(problem, started(problem, settings.start, settings.seed)[0])
-        reduced = _without_forbidden(problem) if problem.constraints and search.reduces(problem, settings) else None
+        reduced = (
+            _without_forbidden(problem) if problem.constraints and search.reduces(problem, settings) else None
+        )
         if reduced is not None and start is None and settings.start not in (None, "none"):
             own = reduced.start_without_search(seed=settings.seed)
             start, unlike = begun_with(problem, _without_weights(own, reduced.forbidden))
