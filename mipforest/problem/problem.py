@@ -6,18 +6,17 @@ A problem is solved, its solution decoded, and the tree checked against the defi
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Unpack, cast
+from typing import Unpack
 
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.data.columns import features_named
-from mipforest.errors import Unsupported
 from mipforest.model import Model, Values
-from mipforest.problem.constraints import Constraint, Forbid
+from mipforest.problem.constraints import Constraint
+from mipforest.problem.feature_limits import check_certificate, search_within, start_within
 from mipforest.problem.near_optimum import lister_for, with_trees
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.proofs import (
@@ -69,7 +68,7 @@ from mipforest.solvers.solution import Event, Progress, Solution, Status
 from mipforest.solvers.worker import out_of_memory
 from mipforest.solving import solve
 from mipforest.time_budget import Stopped
-from mipforest.trees import Predictor, Tree
+from mipforest.trees import Predictor
 
 #: Default time limit in seconds: a first run ends soon and says how far it got.
 TIME_LIMIT = 60.0
@@ -386,13 +385,12 @@ def _searched(
     began = monotonic() - budget.excluded_seconds
     with budget.phase("start"):
         start, refused = begun_with(problem, started(problem, settings.start, settings.seed)[0])
-        reduced = (
-            _without_forbidden(problem) if problem.constraints and search.reduces(problem, settings) else None
-        )
-        if reduced is not None and start is None and settings.start not in (None, "none"):
-            own = reduced.start_without_search(seed=settings.seed)
-            start, unlike = begun_with(problem, _without_weights(own, reduced.forbidden))
-            refused = refused if unlike or isinstance(settings.start, Predictor) else ()
+        reduces = bool(problem.constraints) and search.reduces(problem, settings)
+        if reduces:
+            check_certificate(problem, settings)
+            if start is None and settings.start not in (None, "none"):
+                start, unlike = begun_with(problem, start_within(problem, seed=settings.seed))
+                refused = refused if unlike or isinstance(settings.start, Predictor) else ()
     with budget.phase("solve"):
         within = replace(settings, time_limit=budget.at_most() if settings.time_limit != 0 else 0.0)
         # One that sees added rows needs a model that leaves out nothing that they could make the best.
@@ -402,67 +400,19 @@ def _searched(
             else problem
         )
         try:
-            found = search.search(reduced or whole, within, start=start, on_progress=on_progress)
+            if reduces:
+                found = search_within(whole, search, within, start=start, on_progress=on_progress)
+            else:
+                found = search.search(whole, within, start=start, on_progress=on_progress)
         except Stopped:
             if start is None:
                 raise
             found = SearchResult(start, -np.inf, Status.INTERRUPTED, message="it was stopped before it began")
     with budget.phase("check"):
         seconds = monotonic() - budget.excluded_seconds - began
-        tree = _without_weights(found.tree, (reduced or whole).forbidden)
-        found = replace(found, tree=tree, warnings=(*refused, *found.warnings))
+        found = replace(found, warnings=(*refused, *found.warnings))
         result = _found(whole, search, found, start, seconds, settings.gap)
     return replace(result, phase_seconds=budget.seconds)
-
-
-def _without_forbidden(problem: ProblemData) -> ProblemData:
-    """Return a problem whose samples are 0 in the features that no node may use, without constraints.
-
-    A split on such a feature parts no samples, and a weight of it changes no score. So the optimum is that of the trees
-    that use none of them on the samples as they are.
-
-    Raises
-    ------
-    Unsupported
-        If there are other constraints.
-    """
-    others = [one for one in problem.constraints if not isinstance(one, Forbid) or one.nodes is not None]
-    if others:
-        raise Unsupported(
-            f"a certificate states features that no node may use, and not: {'; '.join(map(str, others))}; leave the "
-            "certificate out, or these constraints"
-        )
-    data = problem.data
-    named = [features_named(data, name) for one in problem.constraints for name in cast(Forbid, one).features]
-    forbidden = np.unique(np.concatenate(named))
-    X, X_raw = data.X.copy(), data.X_raw.copy()
-    X[:, forbidden], X_raw[:, forbidden] = 0.0, data.encoding.offset[forbidden]
-    own, formulation = replace(data, X=X, X_raw=X_raw), problem.formulation
-    instance = formulation.bind_quickly(own, problem.topology, problem.budget)
-    if instance is None:
-        instance = formulation.bind(own, problem.topology, problem.budget)
-    numbers = {data.features.labels[j]: int(j) for j in forbidden}
-    return replace(
-        problem,
-        instance=instance,
-        model=Model(problem.model.name),
-        unfinished=True,
-        constraints=(),
-        forbidden=numbers,
-    )
-
-
-def _without_weights(tree: Predictor | None, forbidden: Mapping[str, int]) -> Predictor | None:
-    """Return a tree without the weights of features that are 0 in all samples."""
-    if not isinstance(tree, Tree) or not forbidden:
-        return tree
-    w, at = tree.w.copy(), list(forbidden.values())
-    w[:, at] = 0.0
-    if tree.leaf_w is None:
-        return replace(tree, w=w)
-    leaf_w = tree.leaf_w.copy()
-    leaf_w[:, at] = 0.0
-    return replace(tree, w=w, leaf_w=leaf_w)
 
 
 def begun_with(problem: ProblemData, start: Predictor | None) -> tuple[Predictor | None, tuple[str, ...]]:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported, known_name
 from mipforest.model import Model
-from mipforest.problem.constraints import Forbid
+from mipforest.problem.constraints import AtMostFeatures, FeatureBudget, Forbid
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData, StartError
 from mipforest.problem.structure import LabelledLeaves, LabelSums, Structure
@@ -147,7 +147,7 @@ class SearchEvents:
     def tell(self, objective: float, bound: float, nodes: int) -> bool:
         """Report objective, bound and nodes where it is time to; return whether to stop."""
         last = self._events[-1] if self._events else None
-        if last is None or objective < last.objective or self._seconds() - last.seconds >= PROGRESS_INTERVAL:
+        if last is None or objective < last.objective or self.seconds() - last.seconds >= PROGRESS_INTERVAL:
             return self._report(objective, bound, nodes)
         return False
 
@@ -157,10 +157,11 @@ class SearchEvents:
         return tuple(self._events)
 
     def _report(self, objective: float, bound: float, nodes: int) -> bool:
-        self._events.append(Event(self._seconds(), objective, bound, nodes))
+        self._events.append(Event(self.seconds(), objective, bound, nodes))
         return bool(self._on_progress is not None and self._on_progress(self._events[-1]))
 
-    def _seconds(self) -> float:
+    def seconds(self) -> float:
+        """Return the seconds since the search began."""
         return monotonic() - self.began
 
 
@@ -358,15 +359,25 @@ class TreeSearch(ABC):
     def cannot_keep(self, problem: ProblemData) -> str:
         """Say why the search does not keep the constraints of a problem that it takes without; empty where it does.
 
-        Any search keeps features that no node may use, as it can do without them: :meth:`reduces`.
+        Any search keeps features that no node may use, and limits on those that the tree uses (:meth:`reduces`).
         """
-        others = [one for one in problem.constraints if not (isinstance(one, Forbid) and one.nodes is None)]
+        others = [
+            one
+            for one in problem.constraints
+            if not isinstance(one, Forbid | AtMostFeatures | FeatureBudget)
+            or getattr(one, "nodes", None) is not None
+        ]
         if others:
-            return f"it keeps features that no node may use, and not: {'; '.join(map(str, others))}"
+            return (
+                f"it keeps limits on the features of the whole tree, and not: {'; '.join(map(str, others))}"
+            )
         return CHANGED if isinstance(problem.structure, LabelledLeaves) else ""
 
     def reduces(self, problem: ProblemData, settings: SolveSettings) -> bool:  # noqa: ARG002
-        """Return whether a problem with constraints is solved as one whose samples are 0 in all forbidden features."""
+        """Return whether limits on features are kept by searches of problems whose samples are 0 in some of them.
+
+        See :mod:`mipforest.problem.feature_limits`.
+        """
         return True
 
     def takes(self, problem: ProblemData) -> bool:

@@ -1,4 +1,4 @@
-"""Every search keeps features that no node may use: the optimum is that of the data without them."""
+"""Every search keeps limits on the features of a tree: the optimum is that of the data without the others."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import mipforest
 from mipforest.certificates import certify
 from mipforest.data import Dataset
 from mipforest.errors import MipforestError, Unsupported
-from mipforest.problem.constraints import AtMostFeatures, Forbid
+from mipforest.problem.constraints import AtMostFeatures, FeatureBudget, Forbid, MinLeaf
 from mipforest.problem.tree_search import get_search
 
 NAMES = ["a", "b", "c"]
@@ -42,15 +42,15 @@ def both(model, parameters, seed, forbidden=("a",), depth=2, task="classificatio
 
 PROVEN = [
     ("margot", {"C": 2.0}, "routing"),
-    ("olct", {"C": 2.0}, "routing"),
     ("hfs-margot", {"C": 2.0, "B": 1}, "routing"),
     ("oct-h", {"alpha": 0.05, "max_features": 1}, "oblique-search"),
     ("loss-optimal", {"C": 2.0, "regulariser": "l1"}, "routing"),
     ("sfs-margot", {"C": 2.0, "B": 1, "alpha": 0.5}, "routing"),
+    ("olct", {"C": 2.0}, "routing"),
 ]
 
 
-@pytest.mark.first_cases(6)
+@pytest.mark.first_cases(4)
 @pytest.mark.parametrize(("model", "parameters", "search"), PROVEN)
 @pytest.mark.parametrize("seed", range(5))
 def test_proven_optima_are_those_of_the_data_without_them(model, parameters, search, seed):
@@ -131,12 +131,56 @@ def test_a_certificate_of_hyperplanes_states_them(tmp_path):
     assert at_most(found.bound, result.objective)
 
 
+@pytest.mark.first_cases(3)
+@pytest.mark.parametrize(
+    ("model", "parameters", "search"),
+    [
+        ("margot", {"C": 2.0}, "routing"),
+        ("hfs-margot", {"C": 2.0, "B": 1}, "routing"),
+        ("oct-h", {"alpha": 0.05, "max_features": 1}, "oblique-search"),
+        ("olct", {"C": 2.0}, "routing"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_limits_on_features_have_the_best_of_all_sets(model, parameters, search, seed):
+    X, y = samples(seed, n=12)
+    formulation = mipforest.get_formulation(model)(**parameters)
+    problem = formulation.build(Dataset.from_arrays(X, y, features=NAMES), 2)
+    cost = {"a": 1.0, "b": 2.0, "c": 2.0}
+    problem.constrain(AtMostFeatures(2) if seed % 2 else FeatureBudget(3.0, cost))
+    sets = [(0, 1), (0, 2), (1, 2)] if seed % 2 else [(0, 1), (0, 2)]
+    rest = [Dataset.from_arrays(X[:, own], y, features=[NAMES[j] for j in own]) for own in map(list, sets)]
+    best = min(formulation.build(data, 2).solve(search, time_limit=60).objective for data in rest)
+    result = problem.solve(search, time_limit=60)
+    assert result.status == "optimal"
+    assert result.verified, result.failed_checks
+    assert result.objective == pytest.approx(best, rel=GAP)
+    assert at_most(result.bound, best * (1 + 1e-9))
+    assert all(one.admits(result.tree, problem.data) for one in problem.constraints)
+
+
+def test_no_room_for_any_feature_and_a_search_without_bounds():
+    problem, _ = both("svm-leaves", {"C": 1.0}, 1, depth=1)
+    problem.constrain(AtMostFeatures(1))
+    result = problem.solve("local-search", solver_options=FEW)
+    assert result.verified, result.failed_checks
+    assert len(result.tree.features_used().overall) <= 1
+    assert not np.isfinite(result.bound) or result.bound <= result.objective
+
+
 def test_other_constraints_are_refused_and_named():
     problem, _ = both("margot", {"C": 2.0}, 1)
-    problem.constrain(AtMostFeatures(1))
-    assert get_search("routing").objection(problem).endswith("and not: at-most-features 1")
-    with pytest.raises(Unsupported, match="and not: at-most-features 1"):
+    problem.constrain(MinLeaf(2))
+    assert get_search("routing").objection(problem).endswith("and not: min-leaf 2")
+    with pytest.raises(Unsupported, match="and not: min-leaf 2"):
         problem.solve("routing")
+
+
+def test_a_certificate_beside_a_limit_is_refused(tmp_path):
+    problem, _ = both("margot", {"C": 2.0}, 1)
+    problem.constrain(AtMostFeatures(1))
+    with pytest.raises(Unsupported, match="and not: at-most-features 1; leave the certificate out"):
+        problem.solve("routing", certificate=tmp_path / "proof.gz")
 
 
 def test_a_search_that_ignores_them_is_found(monkeypatch):

@@ -1,0 +1,317 @@
+r"""Limits on the features of a whole tree, kept by searches that know none: branch and bound over what a tree may use.
+
+A *box* has the features that a tree may use and, of each limit, the groups that are paid whether they are used or not.
+Its trees are those of a problem whose samples are 0 in all other features: a split on such a feature parts no samples,
+and a weight of it changes no score. So the search's bound for this problem is one for the box. Where the best tree of a
+box exceeds a limit, the box is divided by one group that the tree uses and that is not paid. Its features are forbidden,
+or it is paid, and groups that limits have no room for then are forbidden. Every tree of the box within the limits is in
+one of the two. As each child has fewer features or more paid groups, the branching ends. A box is left by a bound that
+reaches the incumbent, or by a best tree that is within the limits.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+
+from mipforest.arrays import BoolArray, FloatArray
+from mipforest.errors import Unsupported
+from mipforest.model import Model
+from mipforest.problem.constraints import AtMostFeatures, FeatureBudget, Forbid
+from mipforest.problem.incumbent import Incumbent
+from mipforest.problem.problem_data import ProblemData
+from mipforest.problem.restrictions import Restrictions
+from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
+from mipforest.settings import SolveSettings
+from mipforest.solvers.solution import Event, Progress, Status, closed
+from mipforest.trees import Predictor, Tree
+
+
+def restrictions_of(problem: ProblemData) -> Restrictions:
+    """Return what limits on the features of whole trees leave of a problem that has no other constraints."""
+    found = Restrictions.none(problem.topology.n_branches, problem.data.p)
+    for constraint in problem.constraints:
+        assert isinstance(
+            constraint, Forbid | AtMostFeatures | FeatureBudget
+        )  # ``cannot_keep`` has seen to it
+        found = constraint.restrict(found, problem, cast(Any, None))
+    return found
+
+
+def allowed_features(problem: ProblemData) -> BoolArray:
+    """Return (p,) which features some node may use."""
+    return np.asarray(restrictions_of(problem).allowed.any(axis=0))
+
+
+def without_features(problem: ProblemData, allowed: BoolArray) -> ProblemData:
+    """Return a problem without constraints whose samples are 0 in all but the allowed features (p,)."""
+    data, formulation = problem.data, problem.formulation
+    X, X_raw, out = data.X.copy(), data.X_raw.copy(), np.flatnonzero(~allowed)
+    X[:, out], X_raw[:, out] = 0.0, data.encoding.offset[out]
+    own = replace(data, X=X, X_raw=X_raw)
+    instance = formulation.bind_quickly(own, problem.topology, problem.budget)
+    if instance is None:
+        instance = formulation.bind(own, problem.topology, problem.budget)
+    return replace(
+        problem,
+        instance=instance,
+        model=Model(problem.model.name),
+        unfinished=True,
+        constraints=(),
+        forbidden={data.features.labels[j]: int(j) for j in out},
+    )
+
+
+def without_weights(tree: Predictor | None, forbidden: Mapping[str, int]) -> Predictor | None:
+    """Return a tree without the weights of features that are 0 in all samples."""
+    if not isinstance(tree, Tree) or not forbidden:
+        return tree
+    w, at = tree.w.copy(), list(forbidden.values())
+    w[:, at] = 0.0
+    if tree.leaf_w is None:
+        return replace(tree, w=w)
+    leaf_w = tree.leaf_w.copy()
+    leaf_w[:, at] = 0.0
+    return replace(tree, w=w, leaf_w=leaf_w)
+
+
+def check_certificate(problem: ProblemData, settings: SolveSettings) -> None:
+    """Refuse a certificate beside limits on features: it states those that no node may use.
+
+    Raises
+    ------
+    Unsupported
+        Naming the other constraints.
+    """
+    others = [one for one in problem.constraints if not (isinstance(one, Forbid) and one.nodes is None)]
+    if others and settings.certificate is not None:
+        raise Unsupported(
+            f"a certificate states features that no node may use, and not: {'; '.join(map(str, others))}; leave the "
+            "certificate out, or these constraints"
+        )
+
+
+def start_within(problem: ProblemData, *, seed: int) -> Predictor | None:
+    """Return a tree to begin with that uses no forbidden feature."""
+    reduced = without_features(problem, allowed_features(problem))
+    return without_weights(reduced.start_without_search(seed=seed), reduced.forbidden)
+
+
+@dataclass(order=True)
+class _Box:
+    """Trees of some features (p,), with groups (g,) of each limit that are paid, and the best tree above it."""
+
+    bound: float
+    number: int
+    allowed: BoolArray = field(compare=False)
+    paid: tuple[BoolArray, ...] = field(compare=False)
+    tree: Predictor | None = field(compare=False, default=None)
+
+
+class _Branching:
+    """The branch and bound.
+
+    Parameters
+    ----------
+    problem, search, settings
+        As for :func:`search_within`.
+    incumbent, events
+        Where trees and progress go.
+    remaining
+        Tells the seconds left, ``None`` for any number.
+    """
+
+    def __init__(
+        self,
+        problem: ProblemData,
+        search: TreeSearch,
+        settings: SolveSettings,
+        incumbent: Incumbent,
+        events: SearchEvents,
+        remaining: Callable[[], float | None],
+    ) -> None:
+        self.problem, self.search, self.settings = problem, search, settings
+        self.incumbent, self.events, self.remaining = incumbent, events, remaining
+        restrictions = restrictions_of(problem)
+        self.rows, self.nodes, self.interrupted = restrictions.budgets, 0, False
+        self.warnings: dict[str, None] = {}
+        nothing = tuple(np.zeros(len(row.groups), dtype=bool) for row in self.rows)
+        self.first = self._settled(_Box(-np.inf, 0, allowed_features(problem), nothing))
+        self.bound = -np.inf
+
+    def run(self) -> None:
+        """Search until nothing is left, or time is over."""
+        if self.first is None:
+            self.bound = np.inf
+            return
+        boxes, done, number, dived = [self.first], np.inf, 0, False
+        while boxes and not self._over():
+            box = heapq.heappop(boxes)
+            if self._is_closed(box.bound):
+                boxes.append(box)
+                break
+            if box.tree is None or self._used(box.tree)[~box.allowed].any():
+                found = self._search(box.allowed, is_root=box is self.first)
+                box = replace(box, bound=max(box.bound, found.bound), tree=found.tree)
+            groups = None if box.tree is None else self._exceeded(box)
+            if groups is None:
+                done = min(done, box.bound)
+            else:
+                if not dived:  # for an incumbent: the features that the best tree of all uses most
+                    dived = True
+                    self._search(self._largest_within(cast(Predictor, box.tree), box))
+                k, group = groups
+                for child in self._children(box, k, group):
+                    if child is not None and (box.bound > -np.inf or not self.search.proves):
+                        number += 1
+                        heapq.heappush(boxes, replace(child, number=number))
+            self.bound = min([done, *(other.bound for other in boxes)])
+            if not self.search.proves:
+                break  # a bound is what tells when to end
+            self.interrupted |= self.events.tell(self.incumbent.value, self.bound, self.nodes)
+        self.bound = min([done, *(box.bound for box in boxes)])
+
+    def _search(self, allowed: BoolArray, *, is_root: bool = False) -> SearchResult:
+        """Search the trees of some features, and offer the best one; the bound of the root is one for all."""
+        reduced, settings = without_features(self.problem, allowed), self.settings
+        left = self.remaining()
+        within = replace(settings, time_limit=left, start=None)
+        start = self.incumbent.tree
+        if start is not None and self._used(start)[~allowed].any():
+            start = without_weights(reduced.start_without_search(seed=settings.seed), reduced.forbidden)
+
+        def told(event: Event) -> bool:
+            bound = event.bound if is_root else self.bound
+            self.interrupted |= self.events.tell(self.incumbent.value, bound, self.nodes + event.nodes)
+            return self.interrupted or self._is_closed(event.bound)
+
+        found = self.search.search(reduced, within, start=start, on_progress=told)
+        self.nodes += found.nodes
+        self.warnings.update(dict.fromkeys(found.warnings))
+        tree = without_weights(found.tree, reduced.forbidden)
+        if tree is not None:
+            self.incumbent.offer(tree)
+        return replace(found, tree=tree)
+
+    def _used(self, tree: Predictor) -> BoolArray:
+        used = np.zeros(self.problem.data.p, dtype=bool)
+        used[list(tree.features_used().overall)] = True
+        return used
+
+    def _importance(self, tree: Predictor) -> FloatArray:
+        """Return (p,) the largest weight of each feature, or 1 where all that counts is whether it is used."""
+        used = self._used(tree).astype(float)
+        return used * np.abs(tree.w).max(axis=0) if isinstance(tree, Tree) else used
+
+    def _exceeded(self, box: _Box) -> tuple[int, int] | None:
+        """Return a limit that the box's tree exceeds, and the group that it uses most of those that are not paid."""
+        tree = cast(Predictor, box.tree)
+        used, weight = self._used(tree), self._importance(tree)
+        for k, row in enumerate(self.rows):
+            if row.paid(used) > row.limit:
+                worth = [
+                    weight[group].max() if used[group].any() and cost > 0.0 and not paid else -1.0
+                    for group, cost, paid in zip(row.groups, row.cost, box.paid[k], strict=True)
+                ]
+                return k, int(np.argmax(worth))
+        return None
+
+    def _children(self, box: _Box, k: int, group: int) -> tuple[_Box | None, _Box | None]:
+        without, more = box.allowed.copy(), box.paid[k].copy()
+        without[self.rows[k].groups[group]] = False
+        more[group] = True
+        paid = tuple(more if other == k else own for other, own in enumerate(box.paid))
+        return self._settled(replace(box, allowed=without)), self._settled(replace(box, paid=paid))
+
+    def _settled(self, box: _Box) -> _Box | None:
+        """Take out the groups that limits have no room for; ``None`` where what is paid exceeds one."""
+        allowed = box.allowed.copy()
+        for row, paid in zip(self.rows, box.paid, strict=True):
+            room = row.limit - float(row.cost @ paid)
+            if room < 0.0:
+                return None
+            for group, cost, is_paid in zip(row.groups, row.cost, paid, strict=True):
+                if not is_paid and cost > room:
+                    allowed[group] = False
+        return replace(box, allowed=allowed)
+
+    def _largest_within(self, tree: Predictor, box: _Box) -> BoolArray:
+        """Return features that are within all limits: those that a tree uses most, as many as fit."""
+        chosen, weight = np.zeros_like(box.allowed), self._importance(tree)
+        for j in np.argsort(-weight, kind="stable"):
+            if box.allowed[j]:
+                chosen[j] = True
+                chosen[j] = all(row.paid(chosen) <= row.limit for row in self.rows)
+        return chosen
+
+    def _over(self) -> bool:
+        left = self.remaining()
+        return self.interrupted or self.problem.budget.stopped or (left is not None and left <= 0.0)
+
+    def _is_closed(self, bound: float) -> bool:
+        problem = self.problem
+        return bound >= self.incumbent.value or closed(
+            self.incumbent.value, bound, self.settings.gap, problem.objective_unit
+        )
+
+
+def search_within(
+    problem: ProblemData,
+    search: TreeSearch,
+    settings: SolveSettings,
+    *,
+    start: Predictor | None,
+    on_progress: Progress | None,
+) -> SearchResult:
+    """Have a search find the best tree within limits on the features of the whole tree.
+
+    Parameters
+    ----------
+    problem
+        With forbidden features and limits on used ones as its only constraints.
+    search
+        A search that takes the problem without constraints.
+    settings, start, on_progress
+        As for :meth:`~mipforest.problem.tree_search.TreeSearch.search`.
+
+    Raises
+    ------
+    Unsupported
+        If a certificate is asked for and there are limits: it states forbidden features alone.
+    """
+    check_certificate(problem, settings)
+    others = [one for one in problem.constraints if not isinstance(one, Forbid)]
+    if not others or settings.time_limit == 0:
+        reduced = without_features(problem, allowed_features(problem))
+        found = search.search(reduced, settings, start=start, on_progress=on_progress)
+        tree = without_weights(found.tree, reduced.forbidden)
+        if others and (tree is None or problem.outside(tree)):
+            tree = start
+        return replace(found, tree=tree)
+    events, budget = SearchEvents(on_progress), problem.budget
+    excluded = budget.excluded_seconds
+
+    def remaining() -> float | None:
+        """Return the seconds left: compiling a search eats nothing of them."""
+        if settings.time_limit is None:
+            return None
+        return max(0.0, settings.time_limit - events.seconds() + budget.excluded_seconds - excluded)
+
+    incumbent = Incumbent(problem, start)
+    branching = _Branching(problem, search, settings, incumbent, events, remaining)
+    branching.run()
+    bound = min(branching.bound, incumbent.value) if search.proves else -np.inf
+    status = Status.OPTIMAL if branching.bound == np.inf or incumbent.tree is not None else Status.LIMIT
+    if not (search.proves and branching._is_closed(bound)):
+        left = remaining()
+        status = Status.TIME_LIMIT if left is not None and left <= 0.0 else Status.LIMIT
+    if incumbent.tree is None and branching.bound == np.inf:
+        status = Status.INFEASIBLE
+    if branching.interrupted or budget.stopped:
+        status = Status.INTERRUPTED
+    told = events.end(incumbent.value if incumbent.tree is not None else np.nan, bound, branching.nodes)
+    return SearchResult(incumbent.tree, bound, status, branching.nodes, told, tuple(branching.warnings))
