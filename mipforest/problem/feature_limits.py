@@ -2,11 +2,12 @@ r"""Limits on the features of a whole tree, kept by searches that know none: bra
 
 A *box* has the features that a tree may use and, of each limit, the groups that are paid whether they are used or not.
 Its trees are those of a problem whose samples are 0 in all other features: a split on such a feature parts no samples,
-and a weight of it changes no score. So the search's bound for this problem is one for the box. Where the best tree of a
-box exceeds a limit, the box is divided by one group that the tree uses and that is not paid. Its features are forbidden,
-or it is paid, and groups that limits have no room for then are forbidden. Every tree of the box within the limits is in
-one of the two. As each child has fewer features or more paid groups, the branching ends. A box is left by a bound that
-reaches the incumbent, or by a best tree that is within the limits.
+and a weight of it changes no score. So the search's bound for this problem is one for the box.
+
+Where the best tree of a box exceeds a limit, the box is divided by one group that the tree uses and that is not paid:
+its features are forbidden, or it is paid, and groups that limits have no room for then are forbidden. Every tree of the
+box within the limits is in one of the two. As each child has fewer features or more paid groups, the branching ends. A
+box is left by a bound that reaches the incumbent, or by a best tree that is within the limits.
 """
 
 from __future__ import annotations
