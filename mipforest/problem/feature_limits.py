@@ -152,7 +152,7 @@ class _Branching:
         boxes, done, number, dived = [self.first], np.inf, 0, False
         while boxes and not self._over():
             box = heapq.heappop(boxes)
-            if self._is_closed(box.bound):
+            if self.is_closed(box.bound):
                 boxes.append(box)
                 break
             if box.tree is None or self._used(box.tree)[~box.allowed].any():
@@ -167,7 +167,7 @@ class _Branching:
                     self._search(self._largest_within(cast(Predictor, box.tree), box))
                 k, group = groups
                 for child in self._children(box, k, group):
-                    if child is not None and (box.bound > -np.inf or not self.search.proves):
+                    if child is not None:
                         number += 1
                         heapq.heappush(boxes, replace(child, number=number))
             self.bound = min([done, *(other.bound for other in boxes)])
@@ -188,7 +188,7 @@ class _Branching:
         def told(event: Event) -> bool:
             bound = event.bound if is_root else self.bound
             self.interrupted |= self.events.tell(self.incumbent.value, bound, self.nodes + event.nodes)
-            return self.interrupted or self._is_closed(event.bound)
+            return self.interrupted or self.is_closed(event.bound)
 
         found = self.search.search(reduced, within, start=start, on_progress=told)
         self.nodes += found.nodes
@@ -253,7 +253,8 @@ class _Branching:
         left = self.remaining()
         return self.interrupted or self.problem.budget.stopped or (left is not None and left <= 0.0)
 
-    def _is_closed(self, bound: float) -> bool:
+    def is_closed(self, bound: float) -> bool:
+        """Return whether no tree above a bound is worth more than the incumbent."""
         problem = self.problem
         return bound >= self.incumbent.value or closed(
             self.incumbent.value, bound, self.settings.gap, problem.objective_unit
@@ -305,13 +306,12 @@ def search_within(
     incumbent = Incumbent(problem, start)
     branching = _Branching(problem, search, settings, incumbent, events, remaining)
     branching.run()
-    bound = min(branching.bound, incumbent.value) if search.proves else -np.inf
-    status = Status.OPTIMAL if branching.bound == np.inf or incumbent.tree is not None else Status.LIMIT
-    if not (search.proves and branching._is_closed(bound)):
-        left = remaining()
-        status = Status.TIME_LIMIT if left is not None and left <= 0.0 else Status.LIMIT
-    if incumbent.tree is None and branching.bound == np.inf:
-        status = Status.INFEASIBLE
+    bound = min(branching.bound, incumbent.value) if search.proves or branching.first is None else -np.inf
+    ended = branching.first is None or (search.proves and branching.is_closed(bound))
+    left = remaining()
+    status = Status.TIME_LIMIT if left is not None and left <= 0.0 else Status.LIMIT
+    if ended:
+        status = Status.INFEASIBLE if incumbent.tree is None else Status.OPTIMAL
     if branching.interrupted or budget.stopped:
         status = Status.INTERRUPTED
     told = events.end(incumbent.value if incumbent.tree is not None else np.nan, bound, branching.nodes)
