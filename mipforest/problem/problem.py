@@ -25,6 +25,7 @@ from mipforest.problem.proofs import (
     judged,
     not_built,
     not_called,
+    proven_before,
     proven_progress,
     proven_while_built,
     same_value,
@@ -147,12 +148,21 @@ class Problem(ProblemData):
             with self.budget.phase("load"):  # its package may take a moment to load
                 solver = solver_or_search(solver)
         with self.budget.phase("load"):  # as may the searches that are asked
-            by_name, why = not isinstance(solver, Auto), ""
+            by_name, why, prover = not isinstance(solver, Auto), "", None
             if isinstance(solver, Auto):
-                solver, why = solver.choose(self, settings)
+                auto = solver
+                solver, why = auto.choose(self, settings)
+                if isinstance(solver, Solver) and settings.start == "default" and settings.time_limit != 0:
+                    prover = auto.prover(self)
+                    if prover is not None:
+                        settings = replace(settings, start=prover.name)
+                        why = (
+                            f"{why}; {prover.name} proves what holds without it, and has a tree to begin with"
+                        )
             lister = lister_for(self, settings, solver, by_name=by_name)
         with one_blas_thread():
-            solved = solve_problem(self, solver, settings, on_progress)
+            by = "" if prover is None else prover.name
+            solved = solve_problem(self, solver, settings, on_progress, prover=by)
             if solved.solution.status is Status.INFEASIBLE:
                 solved = self._explained(solved, solver, settings, on_progress)
             if lister is not None:
@@ -248,9 +258,17 @@ MAX_GROWTH = 1e3
 
 
 def solve_problem(
-    problem: ProblemData, solver: Solver | TreeSearch, settings: SolveSettings, on_progress: Progress | None
+    problem: ProblemData,
+    solver: Solver | TreeSearch,
+    settings: SolveSettings,
+    on_progress: Progress | None,
+    *,
+    prover: str = "",
 ) -> Result:
-    """Solve with a solver, in the budget's time, and check the answer."""
+    """Solve with a solver, in the budget's time, and check the answer.
+
+    The solver is not called where a search, the ``prover`` that its start is from, has proven this optimal.
+    """
     check_settings(solver, settings)
     (budget := problem.budget).begin_solve(settings.time_limit or None)
 
@@ -269,7 +287,10 @@ def solve_problem(
             return _unfinished(known, solver, tree, settings.gap)
         values, warnings = (None, []) if tree is None else feasible_start(problem, tree)
     with budget.phase("solve"):
-        limited, solution = _within_limits(known, solver, settings, values, report)
+        if prover and values is not None and proven_before(known, values, settings.gap):
+            limited, solution = known, start_proven(known, solver, values, prover)
+        else:
+            limited, solution = _within_limits(known, solver, settings, values, report)
         if values is not None and solution.found:
             # Rows may approximate the objective, so that their optimum is a worse tree than the start.
             known_tree = limited.formulation.decode(values, limited.instance)

@@ -176,24 +176,27 @@ def with_start(problem: ProblemData, solution: Solution, values: Values) -> Solu
 
 def proven_while_built(problem: ProblemData, values: Values, gap: float) -> bool:
     """Return whether an exact search has proven a start optimal, so that a solver could but repeat it at length."""
+    return problem.model.matrix().A.nnz > MAX_WITNESSED and proven_before(problem, values, gap)
+
+
+def proven_before(problem: ProblemData, values: Values, gap: float) -> bool:
+    """Return whether a start is within the gap of what a search has proven of the problem as it was built."""
     form, least = problem.model.matrix(), problem.instance.least_objective
-    return (
-        form.A.nnz > MAX_WITNESSED
-        and -np.inf < least <= problem.least_objective()
-        and closed(form.objective(form.to_point(values)), least, gap, problem.objective_unit)
+    return -np.inf < least <= problem.least_objective() and closed(
+        form.objective(form.to_point(values)), least, gap, problem.objective_unit
     )
 
 
-def start_proven(problem: ProblemData, solver: Solver, values: Values) -> Solution:
-    """Return a start that an exact search has proven optimal, in the place of a solver's outcome.
+def start_proven(problem: ProblemData, solver: Solver, values: Values, by: str = "exact-search") -> Solution:
+    """Return a start that a search has proven optimal, in the place of a solver's outcome.
 
     The bound is raised to what is proven by :func:`with_least_objective`, as of any outcome.
     """
     return replace(
         start_alone(problem, solver, values),
-        solver="exact-search",
+        solver=by,
         solver_version=version("mipforest"),
-        message=f"an exact search proved the start optimal while the model was built: {solver.name} was not called",
+        message=f"{by} proved the start optimal before the solve: {solver.name} was not called",
     )
 
 

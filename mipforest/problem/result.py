@@ -654,7 +654,7 @@ def provers_in_words(result: Mapping[str, Any]) -> str:
     """
     names = {
         "solver": str(result["solver"]),
-        "exact-search": "the exact search before the solve",
+        "exact-search": "the search before the solve",
         "definition": f"the definition, by which no {result.get('finds', 'tree')} has less",
     }
     by = [names[name] for name in result.get("bound_by", ()) if name in names]

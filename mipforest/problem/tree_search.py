@@ -414,7 +414,7 @@ class TreeSearch(ABC):
         if problem.changed():
             model = Model(problem.model.name)
             problem.formulation.declare(model, problem.instance)
-            as_built = replace(problem, model=model)
+            as_built = replace(problem, model=model, constraints=())
         if reason := self.objection(as_built):
             raise StartError(f"start {self.name!r}: {reason}; take another start")
         limit = budget.at_most(START_SECONDS, share=START_SHARE)
@@ -660,6 +660,20 @@ class Auto:
             if plugin.available() and (search := plugin()).preferred_for(problem):
                 return search, "; ".join(reasons) or "stronger here than a matrix solver"
         return get_solver(MATRIX_SOLVER), "; ".join(reasons) or "no exact tree search takes this problem"
+
+    def prover(self, problem: ProblemData) -> TreeSearch | None:
+        """Return a search for the start of a matrix solver, to which more than constraints that it keeps was added.
+
+        What it proves of the problem as it was built holds under what was added: that only leaves trees out.
+        """
+        if not problem.changed() or problem.as_built.added_terms().any or not problem.formulation.has_rows:
+            return None
+        for plugin in search_classes().values():
+            if plugin.preferred and plugin.proves and plugin.available():
+                search = plugin()
+                if (search.takes_weights or not problem.data.weighted) and not search.refusal(problem):
+                    return search
+        return None
 
 
 def _smooth_search(problem: ProblemData) -> TreeSearch:

@@ -188,3 +188,20 @@ def test_a_search_that_ignores_them_is_found(monkeypatch):
     monkeypatch.setattr(type(get_search("routing")), "reduces", lambda *_: False)
     result = problem.solve("routing")
     assert not result.verified or result.status != "optimal"
+
+
+@pytest.mark.parametrize(("seed", "least"), [(0, 2), (1, 4), (2, 6)])
+def test_what_no_search_keeps_begins_with_the_bound_and_the_tree_of_one(seed, least):
+    X, y = samples(seed)
+    data, formulation = Dataset.from_arrays(X, y, features=NAMES), mipforest.get_formulation("margot")(C=2.0)
+    free, problem = formulation.build(data, 1), formulation.build(data, 1)
+    problem.constrain(MinLeaf(least))
+    result, without = problem.solve(gap=1e-6), free.solve(gap=1e-6)
+    found = problem.solve("highs", gap=1e-6, time_limit=60)
+    assert "routing proves what holds without it" in result.solution.message
+    assert result.verified, result.failed_checks
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(found.objective, rel=1e-4)
+    assert at_most(without.bound, result.bound * (1 + 1e-6))
+    assert at_most(result.bound, result.objective)
+    assert all(one.admits(result.tree, problem.data) for one in problem.constraints)

@@ -192,6 +192,4 @@ def test_the_bound_names_who_vouches_for_it():
     alone = Oct(alpha=0.1, N_min=1, variant="paper").build(data, 1).solve("highs").to_dict()
     assert provers_in_words(alone) == "bound computed by highs"
     both = {"solver": "highs", "bound_by": ["solver", "exact-search"]}
-    assert (
-        provers_in_words(both) == "bound computed by highs and the exact search before the solve, which agree"
-    )
+    assert provers_in_words(both) == "bound computed by highs and the search before the solve, which agree"
