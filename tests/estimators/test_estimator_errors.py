@@ -184,11 +184,11 @@ def test_a_clean_fit_tells_nothing():
 
 
 def bias_above(problem):
-    problem.model.add("above", problem.model["b"] >= -1e4)
+    problem.model.add("above", problem.model["b"] >= 3.0)
 
 
 def test_warnings_of_the_solve_are_passed_on():
-    with pytest.warns(FitWarning, match="no better bound than 0 is proven"):
+    with pytest.warns(FitWarning, match="no better bound than .* is proven"):
         MargotClassifier(depth=1, constraints=bias_above).fit(X, Y)
 
 
