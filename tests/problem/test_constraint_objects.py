@@ -1,5 +1,6 @@
 """Constraints as objects: their words, their rows beside those of the helpers, and optima against enumeration."""
 
+import tomllib
 from contextlib import suppress
 from itertools import product
 
@@ -31,6 +32,7 @@ from mipforest.problem.constraints import (
     constraints_of,
     read_constraints,
 )
+from mipforest.problem.constraints.reading import as_options
 from mipforest.problem.expressions import NotExpressed
 
 N = 14
@@ -315,3 +317,25 @@ def test_whatever_a_file_holds_is_read_or_refused_in_words(data, kind):
             constraint = constraint_of({"kind": kind, **dict(zip(entries, values, strict=True))})
             assert constraint_of(constraint.to_dict()) == constraint
             build(data, depth=1).constrain(constraint)
+
+
+def test_nodes_of_forbidden_features_are_read_from_the_table_that_is_written():
+    written = [Forbid(("age",), (0, 2))]
+    options, text = as_options(written)
+    assert options == []
+    assert constraints_of(tomllib.loads(text)) == written
+
+
+def test_a_given_split_that_no_sample_reaches_is_paid_for():
+    """Without rows as with them."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, (12, 2)).astype(float)
+    data = Dataset.from_arrays(X, (X[:, 0] > 1).astype(int), features=["a", "b"])
+    found = []
+    for declare in (True, False):
+        problem = get_formulation("oct")(alpha=0.1).build(data, 2, declare=declare)
+        problem.constrain(Split("b", 1.5, 2))
+        found.append(problem.solve("exact-search"))
+        assert found[-1].status == "optimal"
+        assert not found[-1].tree.is_trivial(2)
+    assert same(found[0].objective, found[1].objective)

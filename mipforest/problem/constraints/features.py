@@ -543,6 +543,11 @@ class Split(Constraint):
         wrong = (child > 0) & known & ((child == 2 * self.node + 1) != left[:, 0])
         return Holding(float(wrong.sum()), 0.0, None, not wrong.any())
 
+    def admits(self, tree: Predictor, data: Dataset) -> bool:
+        """Return whether a tree sends samples so, and its node has a split: the rows pay for one, reached or not."""
+        is_none = isinstance(tree, Tree) and not tree.is_oblique and tree.is_trivial(self.node)
+        return not is_none and super().admits(tree, data)
+
     def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:
         """Give the node the thresholds that part the training samples alike."""
         features, at = helpers.scaled_split(problem, self.feature, self.threshold)

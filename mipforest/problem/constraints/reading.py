@@ -75,7 +75,8 @@ def constraints_of(content: Mapping[str, Any]) -> list[Constraint]:
     found: list[Constraint] = []
     for key, value in content.items():
         cls = _kind(key.replace("_", "-"))
-        if issubclass(cls, Forbid | Require | OncePerPath) and isinstance(value, list):
+        are_tables = isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value)
+        if issubclass(cls, Forbid | Require | OncePerPath) and isinstance(value, list) and not are_tables:
             found.append(cls.from_dict({"features": [_text(cls, name) for name in value]}))
             continue
         for part in value if isinstance(value, list) else [value]:
