@@ -102,6 +102,7 @@ def margin_split(
     *,
     weight: FloatArray | None = None,
     right: BoolArray | None = None,
+    kept: BoolArray | None = None,
     epsilon: float = 0.0,
     features: IntArray | None = None,
     bias_if_empty: float = 1.0,
@@ -121,6 +122,8 @@ def margin_split(
         (n,) weights of the samples' losses; 1 unless given.
     right
         (n,) side each sample must keep; ``None`` where sides are free (the last level, or a plain SVM).
+    kept
+        (n,) which samples must keep that side; all unless given.
     epsilon
         Gap that stands for the strict inequality on the left.
     features
@@ -136,10 +139,13 @@ def margin_split(
     -------
     The best split, or ``None`` if no hyperplane keeps the sides, none was found in time, or the solver failed.
     """
-    constant = constant_split(sign, right, X.shape[1], bias_if_empty, loss.flat_from)
+    kept = np.full(len(sign), right is not None) if kept is None else kept
+    sides = None if right is None else np.where(kept, right, sign > 0)
+    constant = constant_split(sign, sides, X.shape[1], bias_if_empty, loss.flat_from)
     if constant is not None:
         return constant
-    if C == 0 and right is not None:
+    if C == 0 and right is not None and kept.any():
+        X, right = X[kept], right[kept]
         return least_norm_split(X, right, epsilon, norm, features, loss.flat_from, time_limit)
     used = np.arange(X.shape[1]) if features is None else features
     m = Model("node")
@@ -151,8 +157,9 @@ def margin_split(
     for k, (intercept, slope) in enumerate(zip(loss.intercepts, loss.slopes, strict=True)):
         m.add(f"line_{k}", -slope * sign * score >= intercept - xi)
     if right is not None:
-        m.add("right", score[right] >= 0)
-        m.add("left", score[~right] <= -epsilon)
+        for name, rows in (("right", np.flatnonzero(kept & right)), ("left", np.flatnonzero(kept & ~right))):
+            if len(rows):
+                m.add(name, score[rows] >= 0 if name == "right" else score[rows] <= -epsilon)
     form = m.matrix()
     solver = "clarabel" if form.is_quadratic else "highs"
     try:
@@ -168,8 +175,8 @@ def margin_split(
         0
     ]  # by the rule of decoded trees, which use the same features then
     bias = float(solution["b"])
-    if right is not None:
-        bias = keep_sides(X, weights, right, bias)
+    if right is not None and kept.any():
+        bias = keep_sides(X[kept], weights, right[kept], bias)
     losses = weighted_sum(loss.values(X @ weights + bias, sign), weight)
     return Split(weights, bias, norm.value(weights) + C * losses)
 
@@ -508,6 +515,7 @@ class NodeProblems:
         weight: FloatArray,
         *,
         right: BoolArray | None = None,
+        kept: BoolArray | None = None,
         C: float | None = None,
         quick: bool = False,
         features: IntArray | None = None,
@@ -526,6 +534,8 @@ class NodeProblems:
             Branch node.
         X, sign, weight, right
             (n_t, p) samples, their labels and weights, and the sides they must keep (``None``: free).
+        kept
+            (n_t,) which samples must keep their side, of a convex loss; all unless given.
         C
             Another penalty than the node's own.
         quick
@@ -540,10 +550,11 @@ class NodeProblems:
         """
         proposes = not self.C[t] and right is None
         penalty = float(self.C.max() if proposes else self.C[t]) if C is None else C
-        best_of = self._convex if self.exact else self._by_stand_in
 
         def fit(features: IntArray) -> Split | None:
-            return best_of(t, X, sign, weight, penalty, right, features)
+            if self.exact:
+                return self._convex(t, X, sign, weight, penalty, right, features, kept)
+            return self._by_stand_in(t, X, sign, weight, penalty, right, features)
 
         p = X.shape[1]
         if features is not None or self.budget is None or self.budget[t] >= p:
@@ -558,7 +569,7 @@ class NodeProblems:
 
     def _convex(
         self, t: int, X: FloatArray, sign: FloatArray, weight: FloatArray,
-        C: float, right: BoolArray | None, features: IntArray,
+        C: float, right: BoolArray | None, features: IntArray, kept: BoolArray | None = None,
     ) -> Split | None:  # fmt: skip
         """Solve the convex problem of node t with these features."""
         bias, loss, norm = bias_if_empty(t), self.loss.convex, self.norm
@@ -570,6 +581,7 @@ class NodeProblems:
                 C,
                 weight=weight,
                 right=right,
+                kept=kept,
                 epsilon=self.epsilon,
                 features=features,
                 bias_if_empty=bias,

@@ -22,7 +22,7 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray
 from mipforest.errors import Unsupported
 from mipforest.model import Model
-from mipforest.problem.constraints import AtMostFeatures, FeatureBudget, Forbid
+from mipforest.problem.constraints import Forbid
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.restrictions import Restrictions
@@ -36,10 +36,8 @@ def restrictions_of(problem: ProblemData) -> Restrictions:
     """Return what limits on the features of whole trees leave of a problem that has no other constraints."""
     found = Restrictions.none(problem.topology.n_branches, problem.data.p)
     for constraint in problem.constraints:
-        assert isinstance(
-            constraint, Forbid | AtMostFeatures | FeatureBudget
-        )  # ``cannot_keep`` has seen to it
-        found = constraint.restrict(found, problem, cast(Any, None))
+        if constraint.is_of_whole_tree:
+            found = constraint.restrict(found, problem, cast(Any, None))
     return found
 
 
@@ -49,7 +47,7 @@ def allowed_features(problem: ProblemData) -> BoolArray:
 
 
 def without_features(problem: ProblemData, allowed: BoolArray) -> ProblemData:
-    """Return a problem without constraints whose samples are 0 in all but the allowed features (p,)."""
+    """Return a problem whose samples are 0 in all but the allowed features (p,), with constraints of other kinds."""
     data, formulation = problem.data, problem.formulation
     X, X_raw, out = data.X.copy(), data.X_raw.copy(), np.flatnonzero(~allowed)
     X[:, out], X_raw[:, out] = 0.0, data.encoding.offset[out]
@@ -62,7 +60,7 @@ def without_features(problem: ProblemData, allowed: BoolArray) -> ProblemData:
         instance=instance,
         model=Model(problem.model.name),
         unfinished=True,
-        constraints=(),
+        constraints=tuple(one for one in problem.constraints if not one.is_of_whole_tree),
         forbidden={data.features.labels[j]: int(j) for j in out},
     )
 
@@ -274,9 +272,9 @@ def search_within(
     Parameters
     ----------
     problem
-        With forbidden features and limits on used ones as its only constraints.
+        Its forbidden features and limits on used ones are kept here, its other constraints by the search.
     search
-        A search that takes the problem without constraints.
+        A search that takes the problem without the former.
     settings, start, on_progress
         As for :meth:`~mipforest.problem.tree_search.TreeSearch.search`.
 
@@ -286,7 +284,7 @@ def search_within(
         If a certificate is asked for and there are limits: it states forbidden features alone.
     """
     check_certificate(problem, settings)
-    others = [one for one in problem.constraints if not isinstance(one, Forbid)]
+    others = [one for one in problem.constraints if one.is_of_whole_tree and not isinstance(one, Forbid)]
     if not others or settings.time_limit == 0:
         reduced = without_features(problem, allowed_features(problem))
         found = search.search(reduced, settings, start=start, on_progress=on_progress)

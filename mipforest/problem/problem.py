@@ -432,6 +432,10 @@ def _searched(
     with budget.phase("check"):
         seconds = monotonic() - budget.excluded_seconds - began
         found = replace(found, warnings=(*refused, *found.warnings))
+        if problem.constraints and not problem.unfinished and found.tree is not None:
+            # The best tree within constraints may be worth more than what the model's limits were derived from.
+            value = problem.formulation.evaluate(found.tree, problem.instance)
+            whole = rebuilt_with_cutoff(whole, value) or whole
         result = _found(whole, search, found, start, seconds, settings.gap)
     return replace(result, phase_seconds=budget.seconds)
 

@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported, known_name
 from mipforest.model import Model
-from mipforest.problem.constraints import AtMostFeatures, FeatureBudget, Forbid
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData, StartError
 from mipforest.problem.structure import LabelledLeaves, LabelSums, Structure
@@ -361,12 +360,7 @@ class TreeSearch(ABC):
 
         Any search keeps features that no node may use, and limits on those that the tree uses (:meth:`reduces`).
         """
-        others = [
-            one
-            for one in problem.constraints
-            if not isinstance(one, Forbid | AtMostFeatures | FeatureBudget)
-            or getattr(one, "nodes", None) is not None
-        ]
+        others = [one for one in problem.constraints if not one.is_of_whole_tree]
         if others:
             return (
                 f"it keeps limits on the features of the whole tree, and not: {'; '.join(map(str, others))}"

@@ -138,6 +138,11 @@ class Constraint(ABC):
         return replace(own, asked=(*own.asked, admits))
 
     @property
+    def is_of_whole_tree(self) -> bool:
+        """Whether it limits which features the whole tree uses, and nothing else: any search keeps it then."""
+        return False
+
+    @property
     def of_shares(self) -> bool:
         """Whether value and limit are shares, shown in percent."""
         return self._shares

@@ -75,6 +75,11 @@ class Forbid(Constraint):
         """The names, and the nodes where they are some."""
         return joined(self.features) + ("" if self.nodes is None else f" at nodes {self.nodes}")
 
+    @property
+    def is_of_whole_tree(self) -> bool:
+        """Whether no node may use them."""
+        return self.nodes is None
+
     def rows(self, problem: Built) -> None:
         """Add the rows of :func:`mipforest.constraints.forbid_features`."""
         for node in self.nodes or ():
@@ -177,6 +182,11 @@ class AtMostFeatures(Constraint):
         """The number."""
         return str(self.most)
 
+    @property
+    def is_of_whole_tree(self) -> bool:
+        """It is."""
+        return True
+
     def rows(self, problem: Built) -> None:
         """Add the row of :func:`mipforest.constraints.feature_budget` with costs of 1."""
         helpers.feature_budget(problem, self.most)
@@ -237,6 +247,11 @@ class FeatureBudget(Constraint):
         """The budget, and the costs."""
         costs = ", ".join(f"{name} {value:g}" for name, value in (self.cost or {}).items())
         return f"{self.budget:g}" + (f" (costs: {costs})" if costs else "")
+
+    @property
+    def is_of_whole_tree(self) -> bool:
+        """It is."""
+        return True
 
     def rows(self, problem: Built) -> None:
         """Add the row of :func:`mipforest.constraints.feature_budget`."""

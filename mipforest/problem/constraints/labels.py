@@ -83,18 +83,22 @@ class _Recorder:
         return LabelSums(tuple(names), np.concatenate(use), least, most)
 
 
-class _OfLabels(Constraint):
+class OfLabels(Constraint):
     """A constraint that reads the labels of the training samples alone."""
+
+    def sums(self, problem: Built) -> LabelSums:
+        """Return its rows as limits on sums over labels."""
+        recorder = _Recorder(problem)
+        self.rows(recorder)
+        return recorder.sums()
 
     def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
         """Limit the sums over labels that its rows limit."""
-        recorder = _Recorder(problem)
-        self.rows(recorder)
-        return own.limiting(recorder.sums())
+        return own.limiting(self.sums(problem))
 
 
 @dataclass(frozen=True, eq=False)
-class LabelRows(_OfLabels):
+class LabelRows(OfLabels):
     """Limits on the labels of the training samples, by a function that adds their rows.
 
     Attributes
@@ -132,9 +136,7 @@ class LabelRows(_OfLabels):
 
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
         """Compare the sum that exceeds its limit most, or comes nearest to it."""
-        recorder = _Recorder(self.built)
-        self.add(recorder)
-        _, use, most = recorder.sums().from_above()
+        _, use, most = self.sums(self.built).from_above()
         predicted = np.asarray(tree.predict(data.X_raw), dtype=np.int64)
         sums = use[:, np.arange(data.n), predicted].sum(axis=1)
         worst = int((sums - most).argmax())
@@ -147,7 +149,7 @@ class LabelRows(_OfLabels):
 
 
 @dataclass(frozen=True)
-class Parity(_OfLabels):
+class Parity(OfLabels):
     """Shares of positive predictions of any two groups, by weight, within a tolerance of each other.
 
     Attributes
@@ -214,7 +216,7 @@ class Parity(_OfLabels):
 
 
 @dataclass(frozen=True)
-class _Rate(_OfLabels):
+class _Rate(OfLabels):
     """A rate of a class that is at least a number.
 
     Attributes
@@ -311,7 +313,7 @@ class F1(_Rate):
 
 
 @dataclass(frozen=True)
-class LimitLabel(_OfLabels):
+class LimitLabel(OfLabels):
     """At most a share of the training samples, by weight, are predicted a class or get a decision.
 
     Attributes
@@ -408,6 +410,12 @@ class MinLeaf(Constraint):
             least = math.ceil(share(self.kind, least) * data.n * (1.0 - ROUNDING))
         return replace(own, N_min=max(own.N_min, least))
 
+    def amounts(self, data: Dataset) -> tuple[FloatArray, float]:
+        """Return what each training sample (n,) counts in its leaf, and the least sum of a leaf that holds any."""
+        if isinstance(self.least, str):
+            return data.weights / data.weights.sum(), share(self.kind, self.least)
+        return np.ones(data.n), float(self.least)
+
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
         """Compare the smallest leaf that holds samples, or side of a rule of a score card, with the least size."""
         if isinstance(tree, ScoreCard):
@@ -416,12 +424,9 @@ class MinLeaf(Constraint):
         else:
             leaves = np.asarray(tree.apply(data.X_raw))
             sides = [leaves == leaf for leaf in np.unique(leaves)]
-        if isinstance(self.least, str):
-            weight = data.weights / data.weights.sum()
-            smallest = min((float(weight[side].sum()) for side in sides), default=1.0)
-            return self.at_least(smallest, share(self.kind, self.least), float(weight.max()))
-        least = min((float(side.sum()) for side in sides), default=float(data.n))
-        return self.at_least(least, float(self.least), 1.0)
+        amount, least = self.amounts(data)
+        smallest = min((float(amount[side].sum()) for side in sides), default=float(amount.sum()))
+        return self.at_least(smallest, least, float(amount.max()))
 
 
 def count_of(text: str) -> int:

@@ -207,6 +207,7 @@ def _blocks(
         part = replace(
             nodes,
             X=X, weight=nodes.weight[at], C=m * nodes.C, bias_limit=np.full(nodes.n_nodes, limit), pull=pull,
+            limits=None,
         )  # fmt: skip
         blocks.append(_Block(part, known, ROUNDING * (norms + abs(along) + paid + length * length)))
     return blocks

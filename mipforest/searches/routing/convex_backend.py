@@ -234,9 +234,10 @@ class SubproblemSolver:
 
     def first(self, t: int) -> Subproblem:
         """Return the subproblem of all that node t may use."""
-        budget = self._nodes.budget
-        free = budget is None or budget[t] >= self._p
-        return Subproblem(np.full(self._p, IN if free else OPEN, np.int8), 0.0)
+        budget, allowed = self._nodes.budget, self._nodes.allowed
+        own = np.ones(self._p, dtype=bool) if allowed is None else allowed[t]
+        free = budget is None or budget[t] >= own.sum()
+        return Subproblem(np.where(own, IN if free else OPEN, OUT).astype(np.int8), 0.0)
 
     def split(self, t: int, subproblems: Subproblems) -> None:
         """Split the least subproblem of node t."""
@@ -405,6 +406,14 @@ class ConvexBackend(Backend):
         versions = [solver.number() for _ in range(n_nodes)]
         features = np.ones((n_nodes, self.nodes.X.shape[1]), dtype=bool)
         return SubproblemNode(reached, subproblems, versions, features)
+
+    def decided(self, node: SubproblemNode, reached: IntArray) -> SubproblemNode:
+        """Return an open node with further sides; see :class:`Backend`."""
+        other = node.copy()
+        for t in np.unique(other.reached[other.reached != reached]).tolist():
+            other.versions[t] = self._solver.number()
+        other.reached[:] = reached
+        return other
 
     def plunge(self, start: SubproblemNode, cutoff: float, max_steps: int, stop: IntArray) -> PlungeResult:
         """Plunge from an open node; see :class:`Backend`."""

@@ -468,6 +468,8 @@ class FeatureBackend(Backend):
         """
         if certified or nodes.budget is None or nodes.l1 or nodes.depth > MAX_LEVELS:
             return False
+        if nodes.allowed is not None or nodes.limits is not None:
+            return False
         p = nodes.X.shape[1]
         return bool(np.isfinite(nodes.alpha)) or all(comb(p, int(b)) <= MAX_CHOICES for b in nodes.budget)
 

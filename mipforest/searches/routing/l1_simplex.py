@@ -661,7 +661,7 @@ class L1Backend(CompiledBackend):
     @classmethod
     def takes(cls, nodes: ConvexNodes, *, certified: bool) -> bool:
         """Return whether nodes have the l1 norm on all features, and no certificate is asked for."""
-        return nodes.l1 and nodes.budget is None and not certified
+        return nodes.l1 and nodes.budget is None and nodes.allowed is None and not certified
 
     @classmethod
     def _run_tiny(cls) -> None:

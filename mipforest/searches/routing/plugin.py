@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.data.columns import features_named
 from mipforest.errors import Unsupported
 from mipforest.heuristics.node_problems import NodeProblems, Split, weights_by_class
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
+from mipforest.problem.constraints import Forbid, MinLeaf, OfLabels
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure
@@ -26,6 +28,7 @@ from mipforest.problem.tree_search import (
     by_local_search,
     get_search,
 )
+from mipforest.searches.routing.leaf_limits import leaf_limits
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status, closed
 from mipforest.trees import Topology, Tree
@@ -62,6 +65,9 @@ LONG_PLUNGES = 2000
 #: Up to so many distinct samples one thread searches, unless the settings say otherwise: equal fits give equal trees,
 #: while several threads may find any tree within the gap.
 FEW_GROUPS = 100
+
+#: Places to which the biases of the last level are moved for a tree that satisfies constraints.
+SHIFTS = 41
 
 #: The bound is lowered by this share of the best value: what sums of rounding errors may come to, many times over.
 ROUNDING = 1e-9
@@ -112,6 +118,26 @@ class Routing(TreeSearch):
         if nodes.norm is L1 and groups * p > MAX_ENTRIES:
             told = f"the data have {groups} different samples of {p} features"
             return f"{told}, and it takes {MAX_ENTRIES} entries with the l1 norm"
+        return ""
+
+    def cannot_keep(self, problem: ProblemData) -> str:
+        """Say why it does not keep the constraints of a problem; see :class:`TreeSearch`.
+
+        It keeps features forbidden at nodes, and limits on what leaves hold, with limits on features of the whole tree.
+        """
+        own = [one for one in problem.constraints if not one.is_of_whole_tree]
+        if others := [one for one in own if not isinstance(one, Forbid | OfLabels | MinLeaf)]:
+            return (
+                f"it keeps limits on features and on what leaves hold, and not: {'; '.join(map(str, others))}"
+            )
+        if not own:
+            return ""
+        if len(problem.instance.distinct[0]) > MAX_GROUPS:
+            return f"it keeps constraints on leaves and nodes for up to {MAX_GROUPS} different samples"
+        if not (allowed := _allowed(problem)).any(axis=1).all():
+            return f"node {int(np.argmin(allowed.any(axis=1)))} may use no feature"
+        if _first_tree(problem, of_one_label=len(own) < len(problem.constraints)) is None:
+            return "it has no tree to begin with that satisfies the constraints"
         return ""
 
     def search(
@@ -291,6 +317,44 @@ class _Told:
         return self.stopped or self.stuck
 
 
+def _allowed(problem: ProblemData) -> BoolArray:
+    """Return (|B|, p) which features each node may use, as constraints on some nodes have it."""
+    allowed = np.ones((problem.topology.n_branches, problem.data.p), dtype=bool)
+    for constraint in problem.constraints:
+        if isinstance(constraint, Forbid) and constraint.nodes is not None:
+            features = np.concatenate([features_named(problem.data, name) for name in constraint.features])
+            allowed[np.ix_(np.array(constraint.nodes), features)] = False
+    return allowed
+
+
+def _first_tree(problem: ProblemData, *, of_one_label: bool = False) -> Tree | None:
+    """Return a tree that satisfies constraints on leaves, if one is found: of one label, or else of moved biases."""
+    nodes, topology = problem.structure, problem.topology
+    assert isinstance(nodes, NodeProblems)
+    known: Tree | None = problem.instance.known
+    zero = np.zeros(problem.data.p)
+    for bias in (1.0, -1.0):
+        tree = nodes.tree(dict.fromkeys(topology.branches, Split(zero, bias, np.nan)), problem.data, topology)
+        if not problem.outside(tree):
+            return tree
+    if known is None or of_one_label:
+        return None
+    return _moved_within(known, problem)
+
+
+def _moved_within(tree: Tree, problem: ProblemData) -> Tree | None:
+    """Return a tree whose biases at the last level are moved by the least of some steps that satisfies constraints."""
+    last = np.asarray(problem.topology.last_branches)
+    scores = problem.data.X @ tree.w[last].T + tree.b[last]
+    steps = -np.quantile(scores, np.linspace(0.0, 1.0, SHIFTS))
+    for step in steps[np.argsort(np.abs(steps), kind="stable")]:
+        b = tree.b.copy()
+        b[last] += step
+        if not problem.outside(moved := replace(tree, b=b)):
+            return moved
+    return None
+
+
 def _by_local_search(
     problem: ProblemData, settings: SolveSettings, trees: _Trees, told: _Told, share: float, **options: int
 ) -> float:
@@ -345,18 +409,14 @@ class _Trees:
         self._nodes: NodeProblems = nodes
         self._data = problem.data
         self._X, self._group = problem.instance.distinct
-        constant = Split(np.zeros(problem.data.p), 1.0, np.nan)
+        self._allowed, self._limits = _allowed(problem), leaf_limits(problem)
         self._incumbent = Incumbent(problem)
-        for tree in (
-            self._tree(dict.fromkeys(problem.topology.branches, constant)),
-            problem.instance.known,
-            start,
-        ):
+        for tree in (_first_tree(problem), problem.instance.known, start):
             if tree is not None:
-                self.keep(tree)
+                self._kept_or_moved(tree)
                 # A search for features takes seconds, and has been; so do all sides of many samples.
-                if nodes.budget is None and problem.data.n <= nodes.exact_up_to:
-                    self.keep(problem.formulation.polish(tree, problem.instance))
+                if self._polishes and problem.data.n <= nodes.exact_up_to:
+                    self._kept_or_moved(problem.formulation.polish(tree, problem.instance))
 
     @property
     def best(self) -> Tree:
@@ -405,7 +465,14 @@ class _Trees:
             l1=norm is L1,
             budget=self._nodes.budget,
             alpha=np.inf if self._nodes.alpha is None else self._nodes.alpha,
+            allowed=None if self._allowed.all() else self._allowed,
+            limits=self._limits,
         )
+
+    @property
+    def _polishes(self) -> bool:
+        """Whether nodes may use all features, so that the formulation may solve them anew."""
+        return self._nodes.budget is None and bool(self._allowed.all())
 
     def scores(self) -> FloatArray:
         """Return the scores (G, |B|) of the groups at the nodes of the best tree."""
@@ -419,19 +486,54 @@ class _Trees:
         chosen = _chosen(node)
         splits: dict[int, Split] = {}
         for t in reversed(topology.branches):
-            here, right = at == t, None
-            if t in topology.upper_branches:
-                goes_right = _below(at, topology.right(t), topology)
-                here = goes_right | _below(at, topology.left(t), topology)
-                right = goes_right[here]
+            goes_right = _below(at, topology.right(t), topology)
+            kept = goes_right | _below(at, topology.left(t), topology)
+            here = kept | (at == t)
             features = None if chosen is None else _used(chosen[t])
             split = self._nodes.split(
-                t, data.X[here], data.sign[here], data.weights[here], right=right, features=features
+                t,
+                data.X[here],
+                data.sign[here],
+                data.weights[here],
+                right=goes_right[here] if kept.any() or t in topology.upper_branches else None,
+                kept=kept[here],
+                features=features,
             )
             if split is None:
                 return float("inf")
             splits[t] = split
-        return self.keep(self._tree(splits))
+        return self._kept_or_moved(self._tree(splits))
+
+    def _kept_or_moved(self, tree: Tree) -> float:
+        """Offer a tree, and one like it within limits on leaves where it breaks them; return what the first is worth.
+
+        The latter sends to another side at the last level what a moved bias sends there, and is the best one that does.
+        """
+        value = self.keep(tree)
+        if self._limits is None or np.isfinite(value):
+            return value
+        moved = _moved_within(tree, self._problem)
+        if moved is None:
+            return value
+        self.keep(moved)
+        data, topology = self._data, self._problem.topology
+        path, before, after = tree.decision_path(data.X), tree.scores(data.X) >= 0, moved.scores(data.X) >= 0
+        for kept in (before != after, np.ones_like(before)):
+            splits = {t: Split(tree.w[t], float(tree.b[t]), np.nan) for t in topology.upper_branches}
+            for t in topology.last_branches:
+                here, features = path[:, t] > 0, None if self._polishes else _used(self._allowed[t])
+                split = self._nodes.split(
+                    t,
+                    data.X[here],
+                    data.sign[here],
+                    data.weights[here],
+                    right=after[here, t],
+                    kept=kept[here, t],
+                    features=features if self._nodes.budget is None else np.flatnonzero(tree.w[t]),
+                )
+                splits[t] = Split(moved.w[t], float(moved.b[t]), np.nan) if split is None else split
+            self.keep(self._tree(splits))
+        return value
 
     def proposed(self, result: PlungeResult) -> float:
         """Return the value of the tree that routes samples by the hyperplanes of a plunge, its nodes solved anew."""
@@ -448,15 +550,15 @@ class _Trees:
             if t in topology.upper_branches:
                 splits[t], right = self._nodes.route(splits[t], X[here[t]])
                 here[topology.left(t)], here[topology.right(t)] = here[t][~right], here[t][right]
-            if self._nodes.budget is not None:
+            if not self._polishes:
                 found = self._nodes.split(
                     t, X[here[t]], sign[here[t]], weights[here[t]], right=right, features=features
                 )
                 splits[t] = splits[t] if found is None else found
         tree = self._tree(splits)
-        if self._nodes.budget is None:
+        if self._polishes:
             tree = self._problem.formulation.polish(tree, self._problem.instance)
-        return self.keep(tree)
+        return self._kept_or_moved(tree)
 
     def _tree(self, splits: dict[int, Split]) -> Tree:
         return self._nodes.tree(splits, self._data, self._problem.topology)
@@ -481,7 +583,7 @@ def _used(chosen: BoolArray) -> IntArray:
 
 
 def _below(at: IntArray, node: int, topology: Topology) -> BoolArray:
-    """Return whether nodes (n,) are at or below a node."""
+    """Return whether nodes (n,), leaves among them, are at or below a node."""
     inside = {node}
     for t in topology.branches:
         if t in inside:

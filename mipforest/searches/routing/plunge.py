@@ -1,10 +1,11 @@
 r"""The plunge of the routing search: from an open node down to a complete routing, or until it is cut off.
 
 An **open node** of the branch and bound is a partial assignment with a warm start: it says for every group of equal
-samples which branch node of the tree the group has reached. The group has passed all nodes above, and its sides there
-are decided. Each branch node has a relaxation, whose value for the groups that reach it, with the sides decided so far,
-never falls when more is decided. So the sum of these values is a lower bound on every tree that extends the open node,
-and equals a tree's value where all groups are decided at all nodes above the last level.
+samples which branch node of the tree the group has reached, or which leaf, where limits on leaves ask for it. The group
+has passed all nodes above, and its sides there are decided. Each branch node has a relaxation, whose value for the
+groups that reach it, with the sides decided so far, never falls when more is decided. So the sum of these values is a
+lower bound on every tree that extends the open node, and equals a tree's value where all groups are decided at all
+nodes above the last level.
 
 Each step of a plunge does the same, whatever the relaxation:
 
@@ -44,6 +45,7 @@ from mipforest.searches.addresses import WORDS, address_of, call, kind_of, view,
 from mipforest.searches.numbers import ANY_SIZE, require
 
 if TYPE_CHECKING:
+    from mipforest.searches.routing.leaf_limits import LeafLimits
     from mipforest.time_budget import TimeBudget
 
 #: Why a plunge ended.
@@ -103,6 +105,10 @@ class ConvexNodes:
     pull
         (p,) of a part of the samples, a linear term of the root: it is charged :math:`-\text{pull}^\top w` as well.
         ``None`` for none. Only trees of support vector machines on all features may have one.
+    allowed
+        (|B|, p) features that each node may use; ``None`` for all.
+    limits
+        Limits on what leaves hold; ``None`` for none.
 
     Raises
     ------
@@ -121,6 +127,8 @@ class ConvexNodes:
     budget: IntArray | None
     alpha: float
     pull: FloatArray | None = None
+    allowed: BoolArray | None = None
+    limits: LeafLimits | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers that compiled loops cannot compute with."""
@@ -250,6 +258,10 @@ class Backend(ABC):
     @abstractmethod
     def at(self, reached: IntArray) -> Any:
         """Return the open node of a partial assignment (G,): the branch nodes that the groups have reached."""
+
+    def decided(self, node: Any, reached: IntArray) -> Any:
+        """Return an open node with further sides of its partial assignment (G,), at the last level."""
+        raise NotImplementedError
 
     @abstractmethod
     def plunge(self, start: Any, cutoff: float, max_steps: int, stop: IntArray) -> PlungeResult:
@@ -916,6 +928,10 @@ class CompiledBackend(Backend):
     def at(self, reached: IntArray) -> WarmNode:
         """Return the open node of a partial assignment; subtrees get no bounds: trees are looked for there."""
         return WarmNode(reached.astype(np.int16), counted=(len(reached), len(reached)))
+
+    def decided(self, node: WarmNode, reached: IntArray) -> WarmNode:
+        """Return an open node with further sides; see :class:`Backend`."""
+        return replace(node, reached=reached.astype(np.int16))
 
     def plunge(self, start: WarmNode, cutoff: float, max_steps: int, stop: IntArray) -> PlungeResult:
         """Plunge from an open node; see :class:`Backend`."""

@@ -24,7 +24,6 @@ from mipforest.searches.routing.plunge import (
     STOPPED,
     Backend,
     ConvexNodes,
-    OpenNode,
     PlungeResult,
 )
 from mipforest.searches.workers import HAND_BACK, Part, Shared, Workers
@@ -478,8 +477,10 @@ class RoutingSearch:
         self._complete, self._propose, self._improve = complete, propose, improve
         self._stop = np.zeros(1, np.int64)
         self._pool = elsewhere or Here(backend, threads, self._stop)
+        self._limits = backend.nodes.limits
         self._heap: list[_Open] = []
-        self._to_close: list[_Open] = []
+        #: Nodes that come before those of the heap: the last one first.
+        self._stack: list[_Open] = []
         self._running: dict[Future[PlungeResult], list[_Open]] = {}
         self._neighbourhoods = None if scores is None else Neighbourhoods(scores, backend.at)
         self._nearby: Future[PlungeResult] | None = None
@@ -492,7 +493,8 @@ class RoutingSearch:
     @property
     def bound(self) -> float:
         """Proven lower bound on the value of every tree."""
-        left = [entry.bound for entries in (self._heap[:1], *self._running.values()) for entry in entries]
+        waiting = (self._heap[:1], self._stack, *self._running.values())
+        left = [entry.bound for entries in waiting for entry in entries]
         return min(self.best, max(self._floor, float(min([self._cut_bound, *left], default=np.inf))))
 
     @property
@@ -539,7 +541,7 @@ class RoutingSearch:
                 while True:
                     while not over and len(self._busy) < pool.at_once and self._start_plunge():
                         pass
-                    left = bool(self._heap or self._to_close)
+                    left = bool(self._heap or self._stack)
                     if not self._running and (self._nearby is None or not left):
                         if left or over or self._limit.value >= self._within_gap():
                             break  # the time is over, or nothing better than the best tree is left
@@ -559,7 +561,7 @@ class RoutingSearch:
             except ClusterError as error:
                 lost = str(error)
         bound = self.bound if self._writer is None else self._close_open(self._writer)
-        ended = not self._heap and not self._to_close and not self._running
+        ended = not self._heap and not self._stack and not self._running
         return Outcome(bound, self.nodes, ended and bound >= self._within_gap(), interrupted, ended, lost)
 
     def postpone(self, seconds: float) -> None:
@@ -579,8 +581,8 @@ class RoutingSearch:
             self._nearby = self._pool.submit([(-np.inf, node)], self._within_gap(), seconds, steps)
             return True
         entries: list[_Open] = []
-        while (self._heap or self._to_close) and len(entries) < number:
-            entry = self._to_close.pop() if self._to_close else self._next()
+        while (self._heap or self._stack) and len(entries) < number:
+            entry = self._stack.pop() if self._stack else self._next()
             if entry.bound >= self.cutoff:
                 self._cut_bound = min(self._cut_bound, entry.bound)
                 if self._writer is None:
@@ -600,7 +602,7 @@ class RoutingSearch:
         """Return whether to plunge around the best tree; also where other plunges have left nothing to start."""
         if self._neighbourhoods is None or self._nearby is not None:
             return False
-        if not (self._heap or self._to_close):
+        if not (self._heap or self._stack):
             return bool(self._running)
         known = np.isfinite(self.best)
         gap = (self.best - self.bound) / max(self.best, np.finfo(float).tiny) if known else 1.0
@@ -652,14 +654,44 @@ class RoutingSearch:
         self._push(bound, self._backend.first())
         self._cut_bound = np.inf
 
-    def _push(self, bound: float, node: OpenNode, name: int = 0) -> None:
+    def _decide_at_leaves(self, result: PlungeResult, bound: float) -> bool:
+        """Send a group of a complete routing, whose best tree breaks a limit, to either side at the last level.
+
+        Returns
+        -------
+        bool
+            Whether there was one: else nothing but accuracy is missing to the tree.
+        """
+        if self._limits is None:
+            return False
+        node: Any = result.node
+        reached = node.reached.astype(np.int64)
+        scores = self._backend.nodes.X @ result.weights.T + result.bias
+        g, first = self._limits.to_decide(reached, scores, self._backend.nodes.epsilon)
+        if g < 0:
+            return False
+        for side in (1 - first, first):
+            further = reached.copy()
+            further[g] = 2 * reached[g] + 1 + side
+            self._push(max(bound, result.bound), self._backend.decided(node, further), before=side == first)
+        return True
+
+    def _push(self, bound: float, node: Any, name: int = 0, *, before: bool = False) -> None:
+        if self._limits is not None:
+            reached = self._limits.narrowed(node.reached)
+            if reached is None:
+                return
+            if (reached != node.reached).any():
+                node = self._backend.decided(node, reached)
         self._numbers += 1
         kept = node if self._kept_bytes < WARM_START_BYTES else node.lighter()
         entry = _Open(bound, self._numbers, kept, name)
         self._kept_bytes += kept.bytes
         if self._writer is not None and bound >= self.cutoff:
             self._cut_bound = min(self._cut_bound, bound)
-            self._to_close.append(entry)
+            self._stack.append(entry)
+        elif before:
+            self._stack.append(entry)
         else:
             heapq.heappush(self._heap, entry)
 
@@ -670,7 +702,7 @@ class RoutingSearch:
     def _close_open(self, writer: CertificateWriter) -> float:
         """Write the open nodes as leaves, each with a dual point for the bound; return what all leaves prove."""
         bound = self.bound
-        for entry in (*self._to_close, *self._heap):
+        for entry in (*self._stack, *self._heap):
             if not writer.leaf(entry.name, entry.node, at_least=bound):
                 result = self._backend.plunge(entry.node, bound, 1, self._stop)
                 for name, (_, node) in zip(self._recorded(entry, result), result.open, strict=True):
@@ -690,7 +722,9 @@ class RoutingSearch:
         self.nodes += result.steps
         self._cut_bound = min(self._cut_bound, max(result.cut_bound, start.bound))
         if result.end == COMPLETE:
-            self.best = min(self.best, self._complete(result))
-            self._cut_bound = min(self._cut_bound, max(result.bound, start.bound))
+            value = self._complete(result)
+            self.best = min(self.best, value)
+            if not np.isinf(value) or not self._decide_at_leaves(result, start.bound):
+                self._cut_bound = min(self._cut_bound, max(result.bound, start.bound))
         for (bound, node), name in zip(result.open, self._recorded(start, result), strict=True):
             self._push(max(bound, start.bound), node, name)

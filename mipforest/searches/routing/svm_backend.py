@@ -71,7 +71,8 @@ class SvmBackend(CompiledBackend):
     def takes(cls, nodes: ConvexNodes, *, certified: bool) -> bool:
         """Return whether nodes are support vector machines on all features: the hinge loss has one kink, at 1."""
         del certified
-        return nodes.budget is None and not nodes.l1 and nodes.kinks.tolist() == [[1.0, 1.0]]
+        hinge = nodes.kinks.tolist() == [[1.0, 1.0]]
+        return nodes.budget is None and nodes.allowed is None and not nodes.l1 and hinge
 
     @classmethod
     def _run_tiny(cls) -> None:
@@ -173,6 +174,7 @@ class SvmBackend(CompiledBackend):
             bias_limit=2.0 * whole.bias_limit[at],
             depth=whole.depth - 1,
             pull=None,
+            limits=None,
         )
         search = RoutingSearch(
             SvmBackend(part), gap=0.0, complete=lambda result: result.bound, propose=lambda _: np.inf
