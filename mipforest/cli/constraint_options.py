@@ -55,6 +55,9 @@ class ConstraintOptions:
             help="Columns that come at most once on the way from the root to a leaf.",
         ),
     ] = None
+    at_most_splits: Annotated[
+        str | None, Option("--at-most-splits", metavar="N", help="Use at most N splits.")
+    ] = None
     split: Annotated[
         list[str] | None,
         Option(

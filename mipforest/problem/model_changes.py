@@ -100,6 +100,11 @@ class BuiltModel:
         self._terms: tuple[MatrixForm, AddedTerms] | None = None
         self._rows = tuple(_BuiltRows.of(block) for block in model.constraints.values())
 
+    @property
+    def n_columns(self) -> int:
+        """Number of its columns."""
+        return self._form.n_columns
+
     def objective_replaced(self) -> bool:
         """Return whether the objective over the built columns changed, or reads columns that were added."""
         return self.added_terms().any

@@ -144,6 +144,7 @@ class Problem(ProblemData):
             keep_trees=keep_trees,
             within=within,
         )
+        self.read_by_hand()
         if isinstance(solver, str):
             with self.budget.phase("load"):  # its package may take a moment to load
                 solver = solver_or_search(solver)

@@ -18,6 +18,7 @@ from mipforest.files import write_model
 from mipforest.model import Model
 from mipforest.model.matrix import MatrixForm, Values
 from mipforest.problem.constraints import Condition, Constraint
+from mipforest.problem.constraints.by_hand import read_by_hand
 from mipforest.problem.constraints.rows import encode_switches
 from mipforest.problem.model_changes import BuiltModel, ModelChanges, free_name
 from mipforest.problem.operations import Instance, Operations
@@ -312,6 +313,22 @@ class ProblemData:
                 constraint.rows(self)
             object.__setattr__(self, "constraints", (*self.constraints, constraint))
         if stated:
+            object.__setattr__(self, "stated", BuiltModel(self.model))
+
+    def read_by_hand(self) -> None:
+        """Have rows that were written by hand on known blocks among :attr:`constraints`, where all of them can be read.
+
+        See :mod:`mipforest.problem.constraints.by_hand`.
+        """
+        if (
+            self.unfinished
+            or not self.has_rows
+            or not self.changed()
+            or (self.constraints and self.is_stated)
+        ):
+            return
+        if found := read_by_hand(self, self.stated):
+            object.__setattr__(self, "constraints", (*self.constraints, *found))
             object.__setattr__(self, "stated", BuiltModel(self.model))
 
     def require(self, function: Callable[[Any], bool], words: str) -> None:

@@ -66,6 +66,27 @@ class FixedSplit:
 
 
 @dataclass(frozen=True, eq=False)
+class SplitRow:
+    """A limit on splits: the weights of the nodes that split sum up to at most a number.
+
+    Attributes
+    ----------
+    weights
+        (|B|,) weights of the nodes, at least 0.
+    most
+        The limit.
+    """
+
+    weights: FloatArray
+    most: float
+
+    @property
+    def limit(self) -> float:
+        """The limit, with what rounding may add."""
+        return self.most + ROUNDING * max(1.0, abs(self.most))
+
+
+@dataclass(frozen=True, eq=False)
 class Restrictions:
     """What constraints leave of univariate trees.
 
@@ -81,6 +102,8 @@ class Restrictions:
         Features of groups one of which each has to be used by some split.
     fixed
         Nodes whose split is given.
+    splits
+        Limits on the nodes that split.
     once
         (p,) number of the group of each feature that no path uses twice, -1 for any number of times.
     sums
@@ -94,6 +117,7 @@ class Restrictions:
     budgets: tuple[UsedRow, ...] = ()
     required: tuple[IntArray, ...] = ()
     fixed: tuple[FixedSplit, ...] = ()
+    splits: tuple[SplitRow, ...] = ()
     once: IntArray | None = None
     sums: LabelSums | None = None
     asked: tuple[Callable[[Tree], bool], ...] = ()
@@ -116,6 +140,7 @@ class Restrictions:
 
     @property
     def is_even(self) -> bool:
-        """Whether all nodes may split on the same features, and none has to."""
+        """Whether all nodes may split on the same features, none has to, and any number does."""
         even = bool((self.allowed == self.allowed[0]).all())
-        return even and not self.required and not self.fixed and self.once is None
+        uneven = self.required or self.fixed or self.splits or self.once is not None
+        return even and not uneven

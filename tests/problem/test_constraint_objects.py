@@ -17,6 +17,7 @@ from mipforest.problem.constraints import (
     F1,
     KINDS,
     AtMostFeatures,
+    AtMostSplits,
     FeatureBudget,
     Forbid,
     LimitLabel,
@@ -55,6 +56,7 @@ def build(data, depth=2):
 WORDS = {
     "forbid": ("age,sex", Forbid(("age", "sex")), lambda p: helpers.forbid_features(p, ["age", "sex"])),
     "require": ("dose", Require("dose"), lambda p: helpers.require_features(p, "dose")),
+    "at-most-splits": ("2", AtMostSplits(2), lambda p: p.model.add("splits", p.model["d"].sum() <= 2)),
     "at-most-features": ("1", AtMostFeatures(1), lambda p: helpers.feature_budget(p, 1)),
     "feature-budget": ("2", FeatureBudget(2), lambda p: helpers.feature_budget(p, 2)),
     "monotone": ("age-", Monotone("age", False), lambda p: helpers.monotone(p, "age", increasing=False)),
@@ -140,6 +142,8 @@ CASES = [
     (Forbid(("age",), nodes=(0,)), lambda s, leaf, c, y, X: s[0] is None or s[0][0] != 0),
     (Require("sex"), lambda s, leaf, c, y, X: 2 in used(s)),
     (AtMostFeatures(1), lambda s, leaf, c, y, X: len(used(s)) <= 1),
+    (AtMostSplits(2), lambda s, leaf, c, y, X: sum(split is not None for split in s) <= 2),
+    (AtMostSplits(1), lambda s, leaf, c, y, X: sum(split is not None for split in s) <= 1),
     (
         FeatureBudget(2, {"age": 2, "dose": 1}),
         lambda s, leaf, c, y, X: sum({0: 2, 1: 1, 2: 0}[j] for j in used(s)) <= 2,

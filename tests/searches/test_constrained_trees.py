@@ -87,6 +87,13 @@ class EveryTree:
                 return ones & self.used()[:, [names.index(name) for name in features]].all(axis=1)[:, None]
             case c.AtMostFeatures(most):
                 return ones & (self.used().sum(axis=1) <= most)[:, None]
+            case c.AtMostSplits(most, weights):
+                return (
+                    ones
+                    & ((self.feature >= 0) @ np.array(weights or [1] * self.feature.shape[1]) <= most)[
+                        :, None
+                    ]
+                )
             case c.FeatureBudget(budget, cost):
                 prices = np.array([cost.get(name, 0.0) for name in names])
                 return ones & (self.used() @ prices <= budget + 1e-9)[:, None]
@@ -188,7 +195,7 @@ class EveryMean(EverySplit):
         self.value = (value / lost(np.ones(len(y), bool)) + alpha * splits)[:, None]
 
 
-def drawn_of_nodes(rng, X):
+def drawn_of_nodes(rng, X, depth):
     """Draw a constraint that differs from node to node, or that some node has to satisfy."""
     some = [f"x{j}" for j in range(X.shape[1])]
     pick = lambda: str(rng.choice(some))  # noqa: E731
@@ -198,6 +205,8 @@ def drawn_of_nodes(rng, X):
         lambda: c.OncePerPath(None if rng.integers(2) else (pick(),)),
         lambda: c.Require((pick(),)),
         lambda: c.Split(pick(), float(rng.choice([0.5, 1.5])), int(rng.integers(3))),
+        lambda: c.AtMostSplits(int(rng.integers(0, 2**depth - 1))),
+        lambda: c.AtMostSplits(2, tuple(rng.integers(0, 3, 2**depth - 1).tolist())),
     ]
     return kinds[rng.integers(len(kinds))]()
 
@@ -237,7 +246,7 @@ def one_case(seed, *, of_nodes=False, depth=2):
     data = Dataset.from_arrays(X, y, features=[f"x{j}" for j in range(p)], weights=weight)
     asked = [drawn_constraint(rng, p, K, n, K == 2) for _ in range(int(rng.integers(1, 4 - of_nodes)))]
     if of_nodes:
-        drawn = [drawn_of_nodes(rng, X) for _ in range(int(rng.integers(1, 3)))]
+        drawn = [drawn_of_nodes(rng, X, depth) for _ in range(int(rng.integers(1, 3)))]
         asked += [
             one for k, one in enumerate(drawn) if all(type(one) is not type(other) for other in drawn[:k])
         ]
@@ -248,7 +257,16 @@ def one_case(seed, *, of_nodes=False, depth=2):
     if depth == 3 or any(
         isinstance(one, c.Require | c.Split) for one in asked
     ):  # not beside limits on labels
-        alone = c.Forbid, c.AtMostFeatures, c.FeatureBudget, c.OncePerPath, c.Require, c.Split, c.MinLeaf
+        alone = (
+            c.Forbid,
+            c.AtMostFeatures,
+            c.FeatureBudget,
+            c.OncePerPath,
+            c.Require,
+            c.Split,
+            c.MinLeaf,
+            c.AtMostSplits,
+        )
         asked = [one for one in asked if isinstance(one, alone)]
     trees = (EveryTree if depth == 2 else EverySplit)(X, y, weight, K, alpha)
     holds = np.logical_and.reduce([trees.holds(one) for one in asked])
@@ -319,7 +337,7 @@ def case_of_numbers(seed):
     y[:2] = 0.5, 9.5
     weight = rng.integers(1, 4, n).astype(float) if rng.random() < 0.3 else np.ones(n)
     alpha = float(rng.choice([0.0, 0.05]))
-    drawn = [drawn_of_nodes(rng, X) for _ in range(int(rng.integers(1, 3)))]
+    drawn = [drawn_of_nodes(rng, X, 2) for _ in range(int(rng.integers(1, 3)))]
     asked = [one for k, one in enumerate(drawn) if all(type(one) is not type(other) for other in drawn[:k])]
     trees = EveryMean(X, y, weight, loss, alpha)
     best = trees.value[np.logical_and.reduce([trees.holds(one) for one in asked])].min(initial=np.inf)

@@ -7,6 +7,7 @@ from mipforest.problem.constraints.constraint import Built, Condition, Constrain
 from mipforest.problem.constraints.features import (
     AtMostFeatures,
     AtMostOf,
+    AtMostSplits,
     FeatureBudget,
     Forbid,
     Monotone,
@@ -37,6 +38,7 @@ __all__ = [
     "KINDS",
     "AtMostFeatures",
     "AtMostOf",
+    "AtMostSplits",
     "Built",
     "Condition",
     "Constraint",

@@ -35,7 +35,9 @@ from mipforest.problem.constraints.constraint import (
     name,
     names,
 )
-from mipforest.problem.restrictions import FixedSplit, Restrictions, UsedRow
+from mipforest.problem.expressions import NotExpressed
+from mipforest.problem.model_changes import free_name
+from mipforest.problem.restrictions import FixedSplit, Restrictions, SplitRow, UsedRow
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.trees import Predictor, Topology, Tree
 
@@ -356,13 +358,78 @@ class AtMostOf(FeatureBudget):
     __hash__ = FeatureBudget.__hash__
 
 
-def _amount(given: Any, what: str) -> float:
+@dataclass(frozen=True)
+class AtMostSplits(Constraint):
+    """A limit on the splits of the tree: the weights of the nodes that split sum up to at most a number.
+
+    Attributes
+    ----------
+    most
+        The number.
+    weights
+        (|B|,) weights of the nodes, at least 0; 1 for each when left out.
+    """
+
+    most: float
+    weights: tuple[float, ...] | None = None
+
+    kind: ClassVar[str] = "at-most-splits"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "most", _amount(self.most, "the number", self.kind))
+        if self.weights is not None:
+            weights = tuple(_amount(one, "a weight", self.kind) for one in self.weights)
+            object.__setattr__(self, "weights", weights)
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Read a number."""
+        return [cls(count(cls.kind, text))]
+
+    @property
+    def words(self) -> str:
+        """The number, and the weights."""
+        return f"{self.most:g}" + ("" if self.weights is None else f" (weights {self.weights})")
+
+    def rows(self, problem: Built) -> None:
+        """Add the row on the binaries ``d`` of the nodes that split."""
+        d = problem.model.variables.get("d")
+        if d is None or d.shape != (problem.topology.n_branches,):
+            raise NotExpressed(
+                f"model {problem.formulation.name} does not say which nodes split; the constraint is for oct, oct-h, "
+                "policy and the ort family"
+            )
+        problem.model.add(free_name(problem.model, "at_most_splits"), self._of_nodes(d.size) @ d <= self.most)
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
+        """Limit the nodes that split."""
+        if self.weights is not None and len(self.weights) != problem.topology.n_branches:
+            raise DataError(
+                f"{self.kind}: {len(self.weights)} weights are given, and a tree of depth {problem.topology.depth} has "
+                f"{problem.topology.n_branches} branch nodes"
+            )
+        row = SplitRow(self._of_nodes(problem.topology.n_branches), self.most)
+        return replace(own, splits=(*own.splits, row))
+
+    def _of_nodes(self, n_branches: int) -> FloatArray:
+        return np.ones(n_branches) if self.weights is None else np.array(self.weights)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:  # noqa: ARG002
+        """Sum up the weights of the nodes that split."""
+        assert isinstance(tree, Tree)
+        splits = np.array([not tree.is_trivial(t) for t in range(len(tree.w))])
+        weights = self._of_nodes(len(splits))
+        unused = weights[~splits]
+        return self.at_most(float(weights @ splits), self.most, float(unused[unused > 0].min(initial=np.inf)))
+
+
+def _amount(given: Any, what: str, kind: str = "feature-budget") -> float:
     try:
         number = float(given)
     except (TypeError, ValueError):
         number = np.nan
     if isinstance(given, bool) or not (np.isfinite(number) and number >= 0):
-        raise DataError(f"feature-budget: {what} is {given!r:.60}; give a number of 0 or more")
+        raise DataError(f"{kind}: {what} is {given!r:.60}; give a number of 0 or more")
     return number
 
 

@@ -11,6 +11,7 @@ from mipforest.errors import DataError, did_you_mean
 from mipforest.problem.constraints.constraint import Constraint
 from mipforest.problem.constraints.features import (
     AtMostFeatures,
+    AtMostSplits,
     FeatureBudget,
     Forbid,
     Monotone,
@@ -31,6 +32,7 @@ KINDS: dict[str, type[Constraint]] = {
         FeatureBudget,
         Monotone,
         OncePerPath,
+        AtMostSplits,
         Split,
         MinLeaf,
         Parity,

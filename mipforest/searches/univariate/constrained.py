@@ -11,7 +11,8 @@ where the best tree of a box breaks it, one of its groups is forbidden in one pa
 Every tree of the box is in one of them; groups that are paid leave less for others, so each part has fewer groups that
 may be used or that are not paid, and the branching ends. Where the largest sets of features within the limits are few,
 each is a box. Where a tree does not use what is required, the box falls into those whose node :math:`t` has to use it
-and whose earlier nodes may not.
+and whose earlier nodes may not. Where a tree has more splits than a limit allows, one of its nodes is a leaf in one
+part and has to split in the other.
 
 **Anything else** that a constraint asks of a tree: the trees of a box are listed by rising objective, until the first
 that satisfies it (:mod:`mipforest.searches.exact.nearly_optimal`). Splits between two leaves of one label are not
@@ -179,6 +180,7 @@ class Constrained:
         self._once = np.full(len(self._origin), -1) if own.once is None else own.once[self._origin]
         #: Whether trees are listed until one satisfies everything: where a box may not differ from node to node.
         self._lists = bool(own.asked) or not (own.is_even or _alone(own))
+        self._splits = () if self._lists else own.splits  # where trees are listed, it is asked of them
         self.bound, self.nodes, self.ended, self.interrupted = 0.0, 0, False, False
         self._closed, self._number = np.inf, 0
         #: Prices of limits on labels, from the first box that was searched.
@@ -212,7 +214,7 @@ class Constrained:
                 open_boxes.append(replace(box, bound=bound))
                 heapq.heapify(open_boxes)
                 break
-            parts = None if found.tree is None else self._parts(box, self._used(found.tree))
+            parts = None if found.tree is None else self._parts(box, found.tree)
             if parts is None:
                 self._closed = min(self._closed, bound)
                 continue
@@ -263,7 +265,7 @@ class Constrained:
                 continue
             above = replace(part, allowed=part.allowed[:upper], must=part.must[:upper])
             found = self._exact(*self._charged(above), np.inf, above)
-            divided = None if found.tree is None else self._parts(part, self._used(found.tree))
+            divided = None if found.tree is None else self._parts(part, found.tree)
             if divided is None:
                 if found.tree is not None:
                     self.incumbent.offer(found.tree)
@@ -351,17 +353,39 @@ class Constrained:
             for group, cost, is_paid in zip(row.groups, row.cost, paid, strict=True):
                 if not is_paid and cost > room:
                     allowed[:, group] = False
+        for limit in self._splits:
+            room = limit.limit - float(limit.weights[: len(box.must)] @ box.must)
+            if room < 0.0:
+                return None
+            for t in np.flatnonzero(~box.must & (limit.weights[: len(box.must)] > room)).tolist():
+                allowed[_subtree(t, len(box.must))] = False
         return replace(box, allowed=allowed)
 
-    def _parts(self, box: _Box, used: BoolArray) -> list[_Box] | None:
-        """Divide a box whose best tree uses some features (p,); ``None`` where it may use them."""
+    def _parts(self, box: _Box, tree: Tree) -> list[_Box] | None:
+        """Divide a box whose best tree is outside a limit; ``None`` where it is within all of them."""
+        used = self._used(tree)
         for k, row in enumerate(self._budgets):
             if row.paid(used) > row.limit:
                 return self._parts_by_cost(box, k, used)
         for group in self._required:
             if not used[group].any():
                 return self._parts_by_node(box, group)
+        splits = tree.w.any(axis=1)
+        for limit in self._splits:
+            if float(limit.weights @ splits) > limit.limit:
+                return self._parts_by_split(box, np.flatnonzero(splits & (limit.weights > 0.0)))
         return None
+
+    def _parts_by_split(self, box: _Box, splits: IntArray) -> list[_Box]:
+        """Return the box whose first node that splits and has not to is a leaf, and that in which it has to split."""
+        t = int(splits[~box.must[splits]][0])  # there is one: those that have to are within the limit
+        allowed, must, at = box.allowed.copy(), box.must.copy(), t
+        allowed[_subtree(t, len(must))] = False
+        must[t] = True
+        while at > 0:
+            at = (at - 1) // 2
+            must[at] = True
+        return [replace(box, allowed=allowed), replace(box, must=must)]
 
     def _parts_by_cost(self, box: _Box, broken: int, used: BoolArray) -> list[_Box]:
         """Return the box without the dearest group that its tree uses and that is not paid, and with it paid."""
@@ -398,7 +422,7 @@ class Constrained:
         rows, here = self._budgets, self._features(box)
         everything = np.isin(np.arange(len(self._origin)), here)
         few_features = self._number or len(here) < 3 or all(row.paid(everything) <= row.limit for row in rows)
-        if few_features or self._required or not self._is_even(box, here):
+        if few_features or self._required or self._splits or not self._is_even(box, here):
             return None
         member = [np.array([np.isin(here, group) for group in row.groups]).T for row in rows]
         # Features that are in the same groups of all limits are one: they are paid together.
@@ -450,7 +474,7 @@ class Constrained:
         else:
             search = self._exact if self.restrictions.sums is None else self._limited
             found = search(charged, numbers)
-        if found.tree is not None and self._parts(box, self._used(found.tree)) is not None:
+        if found.tree is not None and self._parts(box, found.tree) is not None:
             return found
         if found.tree is not None and np.isfinite(self.incumbent.offer(found.tree)) and found.ended:
             return found
@@ -612,3 +636,11 @@ class Constrained:
                 return Solved(self.incumbent.value, None, ended=True)
             step *= GROWTH
         return Solved(proven, None, ended=False)
+
+
+def _subtree(t: int, n_branches: int) -> IntArray:
+    """Return a node and those below it."""
+    below = [t]
+    for node in below:
+        below += [child for child in (2 * node + 1, 2 * node + 2) if child < n_branches]
+    return np.array(below)

@@ -1,0 +1,125 @@
+"""Rows by hand on known blocks are read into constraints, which searches keep: the optimum is that of the rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from tolerance import at_most, same
+
+import mipforest
+from mipforest import constraints
+from mipforest.data import Dataset
+from mipforest.problem.constraints import AtMostFeatures, AtMostSplits, FeatureBudget, Forbid
+
+NAMES = ["a", "b", "c"]
+
+
+def built(model, parameters, depth, seed=0, n=16):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.random((n, 3)), 2)
+    y = X[:, 0] + X[:, 1] + 0.3 * rng.standard_normal(n)
+    data = Dataset.from_arrays(X, (y > np.median(y)).astype(int), features=NAMES)
+    return mipforest.get_formulation(model)(**parameters).build(data, depth)
+
+
+def splits(problem):
+    problem.model.add("few_splits", problem.model["d"].sum() <= 2)
+
+
+def weighed(problem):
+    problem.model.add("few_splits", np.array([1.0, 2.0, 2.0]) @ problem.model["d"] <= 3)
+
+
+def used(problem):
+    problem.model.add("few", constraints.features_used(problem).sum() <= 1)
+
+
+def paid(problem):
+    problem.model.add(
+        "paid", constraints.features_used(problem)["a"] * 4 + constraints.features_used(problem)["b"] <= 3
+    )
+
+
+def at_root(problem):
+    name = "a" if "a" in problem.model.variables else "w"
+    problem.model.add("not_here", problem.model[name][0, "a"] == 0)
+
+
+CASES = [
+    ("oct", {"alpha": 0.0}, splits, AtMostSplits(2)),
+    ("oct", {"alpha": 0.0}, weighed, AtMostSplits(3, (1.0, 2.0, 2.0))),
+    ("oct", {"alpha": 0.0}, used, AtMostFeatures(1)),
+    ("oct", {"alpha": 0.0}, paid, FeatureBudget(3, {"a": 4, "b": 1})),
+    ("margot", {"C": 2.0}, used, AtMostFeatures(1)),
+    ("margot", {"C": 2.0}, at_root, Forbid(("a",), (0,))),
+    ("ort", {"alpha": 0.05}, used, AtMostFeatures(1)),
+]
+
+
+@pytest.mark.first_cases(7)
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("model", "parameters", "write", "expected"), CASES)
+def test_they_are_read_and_kept(model, parameters, write, expected, seed):
+    problem, other = built(model, parameters, 2, seed), built(model, parameters, 2, seed)
+    write(problem)
+    write(other)
+    result = problem.solve(time_limit=60, gap=1e-6)
+    assert result.solution.solver in ("exact-search", "routing")
+    assert [str(held.constraint) for held in result.constraints] == [str(expected)]
+    assert result.status == "optimal"
+    assert result.verified, result.failed_checks
+    assert expected.holds(result.tree, problem.data).met
+    rows = other.solve("highs", time_limit=60, gap=1e-6, start=None)
+    assert rows.status == "optimal"
+    assert result.objective == pytest.approx(rows.objective, rel=1e-4, abs=1e-9)
+    assert at_most(result.bound, rows.objective + 1e-6 * (1 + abs(rows.objective)))
+
+
+def a_lower_limit(problem):
+    problem.model.add("many_splits", problem.model["d"].sum() >= 2)
+
+
+def two_signs(problem):
+    problem.model.add(
+        "either", constraints.features_used(problem)["a"] <= constraints.features_used(problem)["b"]
+    )
+
+
+def a_term(problem):
+    m = problem.model
+    m.minimize(m.objective_expression + 0.1 * m["d"].sum())
+
+
+@pytest.mark.parametrize("write", [a_lower_limit, two_signs, a_term])
+def test_what_is_none_of_them_is_left_to_the_rows(write):
+    problem = built("oct", {"alpha": 0.0}, 2)
+    splits(problem)
+    write(problem)
+    problem.read_by_hand()
+    assert problem.constraints == ()
+    result = problem.solve(time_limit=60)
+    assert result.verified, result.failed_checks
+    assert result.solution.solver == "highs"
+
+
+def test_beside_constraints_as_objects():
+    problem, other = built("oct", {"alpha": 0.0}, 2), built("oct", {"alpha": 0.0}, 2)
+    for one in (problem, other):
+        one.constrain(Forbid("a"))
+    splits(problem)
+    other.constrain(AtMostSplits(2))
+    result, again = problem.solve(time_limit=60), other.solve(time_limit=60)
+    assert result.solution.solver == again.solution.solver == "exact-search"
+    assert same(result.objective, again.objective)
+    assert [str(held.constraint) for held in result.constraints] == ["forbid a", "at-most-splits 2"]
+
+
+def test_a_feature_that_counts_with_others_has_no_cost_of_its_own():
+    frame = pd.DataFrame(
+        {"x": [1.0, 2, 3, 4, 5, 6], "z": [np.nan, 1, 2, 0, 1, np.nan], "y": ["n", "y", "n", "y", "y", "n"]}
+    )
+    data = Dataset.from_frame(frame, "y", missing="branch")
+    problem = mipforest.get_formulation("oct")(alpha=0.0).build(data, 1)
+    part = next(name for name in data.features.labels if "missing" in name)
+    problem.model.add("few", constraints.features_used(problem)[part] <= 0)
+    problem.read_by_hand()
+    assert problem.constraints == ()
