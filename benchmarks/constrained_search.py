@@ -18,6 +18,7 @@ import numpy as np
 from markdown import add_output, measured_with, publish, table
 
 import mipforest.problem.constraints as c
+from formulations.margot import Margot
 from formulations.oct import Oct
 from formulations.ort import Ort
 from mipforest.data import Dataset, load
@@ -29,16 +30,22 @@ SETS = {
     "breast_cancer": Oct, "wine": Oct, "diabetes": Ort,
     "page": Oct, "eeg": Oct, "magic": Oct,
 }  # fmt: skip
-LARGE = Path(__file__).parents[2] / "shared" / "data" / "large"
+SHARED = Path(__file__).parents[2] / "shared" / "data"
+LARGE = SHARED / "large"
+#: Sets of data of trees of hyperplanes: a bundled one, and those of the MARGOT paper where they lie beside the project.
+HYPERPLANES, PENALTY = ("breast_cancer", "parkinsons", "heart"), 1.0
 PACKAGES = ("numpy", "numba", "highspy")
 
 TEXT = """\
 Processor seconds of one thread until the optimum under a constraint is proven, by `exact-search`; the gap where it is
 not after {seconds:g} s. The constraints exclude the best tree without them where they can: `forbid` takes the feature
 of its root, `split` gives the root another one, `at-most-features` allows one feature less than it uses, `recall` and
-`limit-label` cut what it reaches.{highs}
+`limit-label` cut what it reaches; `at-most-splits` allows one split less. {hyperplanes}{highs}
 """
-HIGHS = """
+MARGOT = """\
+For trees of hyperplanes (`margot`, C = {:g}, depth 2, standardised) it is `routing`, beside HiGHS on the same model.
+"""
+HIGHS = """\
 The last table has errors, and what is proven, beside HiGHS on the same model of depth 2 for {:g} s on breast_cancer."""
 
 
@@ -51,7 +58,8 @@ def main() -> None:
     add_output(parser)
     arguments = parser.parse_args()
     highs = HIGHS.format(arguments.highs) if arguments.highs else ""
-    parts = ["# Proofs under constraints\n", TEXT.format(seconds=arguments.seconds, highs=highs)]
+    text = TEXT.format(seconds=arguments.seconds, highs=highs, hyperplanes=MARGOT.format(PENALTY))
+    parts = ["# Proofs under constraints\n", text]
     for depth in (2, 3):
         columns: dict[str, dict[str, str]] = {}
         for name, model in SETS.items():
@@ -61,6 +69,14 @@ def main() -> None:
         kinds = list(dict.fromkeys(kind for column in columns.values() for kind in column))
         rows = [(kind, *(column.get(kind, "") for column in columns.values())) for kind in kinds]
         parts += [f"## Depth {depth}\n", table(("constraint", *columns), rows), ""]
+    columns = {}
+    for name in HYPERPLANES:
+        data = standardised(name)
+        if data is not None:
+            columns[f"{name} ({data.n} x {data.p})"] = of_hyperplanes(data, arguments.seconds)
+    kinds = list(dict.fromkeys(kind for column in columns.values() for kind in column))
+    rows = [(kind, *(column.get(kind, "") for column in columns.values())) for kind in kinds]
+    parts += ["## Trees of hyperplanes, routing and HiGHS\n", table(("constraint", *columns), rows), ""]
     if arguments.highs:
         data = read("breast_cancer")
         assert data is not None
@@ -83,6 +99,47 @@ def read(name: str) -> Dataset | None:
     )
 
 
+def standardised(name: str) -> Dataset | None:
+    """Return a set of data for trees of hyperplanes; ``None`` where it is not here."""
+    path = SHARED / f"{name}.csv"
+    if name == "breast_cancer":
+        return load(name, scaling="standard")
+    return load(str(path), scaling="standard") if path.exists() else None
+
+
+def of_hyperplanes(data: Dataset, seconds: float) -> dict[str, str]:
+    """Return a cell for each constraint on MARGOT's trees: what routing proves, and HiGHS."""
+
+    def prove(own: tuple[c.Constraint, ...], solver: str, limit: float) -> tuple[Result, float]:
+        problem = Margot(C=PENALTY).build(data, 2)
+        problem.constrain(*own)
+        began = process_time()
+        result = problem.solve(solver, time_limit=limit, threads=1)
+        return result, process_time() - began - result.phase_seconds.get("compile", 0.0)
+
+    prove((), "routing", 0.2)  # compiles
+    free, _ = prove((), "routing", seconds)
+    tree, names = free.tree, list(data.features.labels)
+    root, second = names[int(np.abs(tree.w[0]).argmax())], str(data.classes[1])
+    predicted = np.asarray(tree.predict(data.X_raw))
+    recall, share = float((predicted[data.y == 1] == 1).mean()), float((predicted == 1).mean())
+    smallest = np.unique(np.asarray(tree.apply(data.X_raw)), return_counts=True)[1].min()
+    asked: dict[str, tuple[c.Constraint, ...]] = {
+        "none": (),
+        "forbid": (c.Forbid((root,)),),
+        "forbid at the root": (c.Forbid((root,), (0,)),),
+        "min-leaf": (c.MinLeaf(int(smallest) + 2),),
+        "recall": (c.Recall(second, min(1.0, recall + 0.01)),),
+        "limit-label": (c.LimitLabel(second, share - 0.01),),
+        "forbid, min-leaf": (c.Forbid((root,)), c.MinLeaf(int(smallest) + 2)),
+    }
+    cells = {}
+    for kind, own in asked.items():
+        cells[kind] = "; ".join(cell(*prove(own, solver, seconds)) for solver in ("routing", "highs"))
+        print(data.name, kind, cells[kind], file=sys.stderr, flush=True)
+    return cells
+
+
 def constraints_for(data: Dataset, tree: Tree) -> dict[str, tuple[c.Constraint, ...]]:
     """Return constraints of each kind, and some together, that exclude a tree where they can."""
     names = list(data.features.labels)
@@ -94,6 +151,7 @@ def constraints_for(data: Dataset, tree: Tree) -> dict[str, tuple[c.Constraint, 
         "forbid at the root": (c.Forbid((root,), (0,)),),
         "require": (c.Require((other,)),),
         "at-most-features": (c.AtMostFeatures(max(1, len(used) - 1)),),
+        "at-most-splits": (c.AtMostSplits(int(tree.w.any(axis=1).sum()) - 1),),
         "once-per-path": (c.OncePerPath(),),
         "split": (c.Split(other, float(np.median(data.X_raw[:, names.index(other)])), 0),),
         "min-leaf": (c.MinLeaf(max(5, data.n // 50)),),

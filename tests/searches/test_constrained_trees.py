@@ -255,7 +255,7 @@ def one_case(seed, *, of_nodes=False, depth=2):
             c.MinLeaf(int(rng.integers(2, 4)))
         ]
     if depth == 3 or any(
-        isinstance(one, c.Require | c.Split) for one in asked
+        isinstance(one, c.Require | c.Split | c.AtMostSplits) for one in asked
     ):  # not beside limits on labels
         alone = (
             c.Forbid,

@@ -67,10 +67,10 @@ def refusal(restrictions: Restrictions, depth: int) -> str:
     if depth > MAX_LISTED:
         what = "is asked of trees that are listed" if restrictions.asked else "differs from node to node"
         return f"a constraint {what}, which the search keeps up to depth {MAX_LISTED}, and depth is {depth}"
-    if (restrictions.required or restrictions.fixed) and not _alone(restrictions):
+    if (restrictions.required or restrictions.fixed or restrictions.splits) and not _alone(restrictions):
         return (
-            "a constraint gives a split or requires features, and the search keeps that beside limits on features "
-            "and leaf sizes, not on labels or directions"
+            "a constraint gives a split, limits splits or requires features, and the search keeps that beside limits "
+            "on features and leaf sizes, not on labels or directions"
         )
     return ""
 
@@ -180,7 +180,6 @@ class Constrained:
         self._once = np.full(len(self._origin), -1) if own.once is None else own.once[self._origin]
         #: Whether trees are listed until one satisfies everything: where a box may not differ from node to node.
         self._lists = bool(own.asked) or not (own.is_even or _alone(own))
-        self._splits = () if self._lists else own.splits  # where trees are listed, it is asked of them
         self.bound, self.nodes, self.ended, self.interrupted = 0.0, 0, False, False
         self._closed, self._number = np.inf, 0
         #: Prices of limits on labels, from the first box that was searched.
@@ -353,7 +352,7 @@ class Constrained:
             for group, cost, is_paid in zip(row.groups, row.cost, paid, strict=True):
                 if not is_paid and cost > room:
                     allowed[:, group] = False
-        for limit in self._splits:
+        for limit in self.restrictions.splits:
             room = limit.limit - float(limit.weights[: len(box.must)] @ box.must)
             if room < 0.0:
                 return None
@@ -371,7 +370,7 @@ class Constrained:
             if not used[group].any():
                 return self._parts_by_node(box, group)
         splits = tree.w.any(axis=1)
-        for limit in self._splits:
+        for limit in self.restrictions.splits:
             if float(limit.weights @ splits) > limit.limit:
                 return self._parts_by_split(box, np.flatnonzero(splits & (limit.weights > 0.0)))
         return None
@@ -422,7 +421,7 @@ class Constrained:
         rows, here = self._budgets, self._features(box)
         everything = np.isin(np.arange(len(self._origin)), here)
         few_features = self._number or len(here) < 3 or all(row.paid(everything) <= row.limit for row in rows)
-        if few_features or self._required or self._splits or not self._is_even(box, here):
+        if few_features or self._required or self.restrictions.splits or not self._is_even(box, here):
             return None
         member = [np.array([np.isin(here, group) for group in row.groups]).T for row in rows]
         # Features that are in the same groups of all limits are one: they are paid together.
