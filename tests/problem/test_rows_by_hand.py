@@ -17,7 +17,10 @@ def built(model, parameters, depth, seed=0, n=16):
     rng = np.random.default_rng(seed)
     X = np.round(rng.random((n, 3)), 2)
     y = X[:, 0] + X[:, 1] + 0.3 * rng.standard_normal(n)
-    data = Dataset.from_arrays(X, (y > np.median(y)).astype(int), features=NAMES)
+    if model == "ort":
+        data = Dataset.from_arrays(X, y, features=NAMES, task="regression")
+    else:
+        data = Dataset.from_arrays(X, (y > np.median(y)).astype(int), features=NAMES)
     return mipforest.get_formulation(model)(**parameters).build(data, depth)
 
 
@@ -72,6 +75,32 @@ def test_they_are_read_and_kept(model, parameters, write, expected, seed):
     assert rows.status == "optimal"
     assert result.objective == pytest.approx(rows.objective, rel=1e-4, abs=1e-9)
     assert at_most(result.bound, rows.objective + 1e-6 * (1 + abs(rows.objective)))
+
+
+def share(problem):
+    predicted = problem.formulation.expressions(problem.model, problem.instance).predicted(1)
+    problem.model.add("few_of_it", predicted.sum() <= 5)
+    problem.model.add("some_of_it", predicted[:8].sum() >= 2)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_sums_over_labels_are_read(seed):
+    problem, other = (built("oct", {"alpha": 0.0}, 2, seed) for _ in range(2))
+    share(problem)
+    share(other)
+    result = problem.solve(time_limit=60, gap=1e-6)
+    assert result.solution.solver == "exact-search"
+    assert [str(held.constraint) for held in result.constraints] == ["few_of_it, some_of_it"]
+    assert result.status == "optimal"
+    assert result.verified, result.failed_checks
+    rows = other.solve("highs", time_limit=60, gap=1e-6, start=None)
+    assert rows.status == "optimal"
+    assert same(result.objective, rows.objective)
+    chosen = np.asarray(result.tree.predict(problem.data.X_raw)) == 1
+    assert chosen.sum() <= 5  # exact: a count
+    assert chosen[:8].sum() >= 2  # exact: a count
+    again = problem.with_only(problem.constraints).solve(time_limit=60, gap=1e-6)
+    assert same(again.objective, rows.objective)
 
 
 def a_lower_limit(problem):

@@ -469,3 +469,53 @@ def test_a_search_of_three_levels_begins_with_a_tree_of_two():
     result = problem.solve("exact-search", time_limit=1.0)
     assert less(result.objective, 1.0)  # that of a leaf
     assert all(one.admits(result.tree, data) for one in asked)
+
+
+def labelings(X, samples, depth):
+    """Return the sets of samples (as bits) that some tree of a depth predicts the second class, of some samples."""
+    here = sum(1 << int(i) for i in samples)
+    found = {0, here}
+    if depth == 0:
+        return found
+    for x in X.T:
+        for at in np.unique(x[samples])[1:]:
+            left, right = (
+                labelings(X, samples[side], depth - 1) for side in (x[samples] < at, x[samples] >= at)
+            )
+            found |= {a | b for a in left for b in right}
+    return found
+
+
+@pytest.mark.first_cases(8)
+@pytest.mark.parametrize("seed", range(60))
+def test_limits_on_labels_of_three_levels_are_those_of_all_labelings(seed):
+    rng = np.random.default_rng(seed)
+    n = 10
+    X = rng.integers(0, 4, (n, 2)).astype(float)
+    X[:2] = [[0.0, 0.0], [3.0, 3.0]]
+    y = rng.integers(0, 2, n)
+    y[:2] = 0, 1
+    data = Dataset.from_arrays(X, y, features=["x0", "x1"])
+    problem = mipforest.get_formulation("oct")(alpha=0.0).build(data, 3)
+    share = float(rng.choice([0.2, 0.4, 0.6, 0.9]))
+    kinds = [c.LimitLabel("1", share), c.Recall("1", share), c.Precision("1", share), c.F1("1", share)]
+    asked = [kinds[k] for k in rng.choice(4, 1 + seed % 2, replace=False)]
+    problem.constrain(*asked)
+    chosen = np.array([[bits >> i & 1 for i in range(n)] for bits in labelings(X, np.arange(n), 3)])
+    hits, all_hit = (chosen * y).sum(axis=1), chosen.sum(axis=1)
+    within = {
+        "limit-label": all_hit <= share * n + 1e-9,
+        "recall": hits >= share * y.sum() - 1e-9,
+        "precision": hits >= share * all_hit - 1e-9,
+        "f1": 2 * hits >= share * (all_hit + y.sum()) - 1e-9,
+    }
+    kept = np.logical_and.reduce([within[one.kind] for one in asked])
+    errors = (chosen != y).sum(axis=1)[kept]
+    result = problem.solve("exact-search", time_limit=60, gap=0.0)
+    if not len(errors):
+        assert result.solution.status is Status.INFEASIBLE
+        return
+    assert result.status == "optimal"
+    assert result.verified, result.failed_checks
+    assert (np.asarray(result.tree.predict(X)) != y).sum() == errors.min()  # exact: a count
+    assert all(one.admits(result.tree, problem.data) for one in asked)

@@ -6,6 +6,9 @@ A row is one of these where it limits a sum of binaries with coefficients of one
 - ``a`` or ``uses`` of single nodes, or weights that are 0: features forbidden at nodes;
 - ``d``: a limit on splits (:class:`~mipforest.problem.constraints.AtMostSplits`).
 
+Rows on predictions, with any coefficients and sides, are limits on sums over labels where the formulation reads them
+(:meth:`~mipforest.problem.operations.ModelOperations.label_sums`).
+
 All rows are read, or none: what is left would be rows that a search does not see.
 """
 
@@ -19,7 +22,9 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.data.columns import counted_as_one
 from mipforest.problem.constraints.constraint import Built, Constraint
 from mipforest.problem.constraints.features import AtMostFeatures, AtMostSplits, FeatureBudget, Forbid
+from mipforest.problem.constraints.labels import LabelRows
 from mipforest.problem.model_changes import BuiltModel
+from mipforest.problem.structure import LabelSums
 
 #: Blocks of binaries that constraints add, with the rows that say what they are.
 _ADDED = {
@@ -39,6 +44,9 @@ def read_by_hand(problem: Built, stated: BuiltModel) -> list[Constraint]:
     stated
         Its model as constraints and the formulation have stated it.
     """
+    sums = problem.formulation.label_sums(problem.model, problem.instance, stated)
+    if sums is not None and sums.names and not sums.rest and not stated.added_terms().any:
+        return [LabelRows(", ".join(sums.names), lambda built: _add_sums(built, sums), problem)]
     neutral = problem.formulation.expressions(problem.model, problem.instance).neutral_rows()
     changes, n = stated.changes(neutral), stated.n_columns
     bounded = np.isfinite(changes.lower[:n]).any() or np.isfinite(changes.upper[:n]).any()
@@ -61,6 +69,20 @@ def read_by_hand(problem: Built, stated: BuiltModel) -> list[Constraint]:
                 return []
             found += read
     return found
+
+
+def _add_sums(problem: Built, sums: LabelSums) -> None:
+    """Add limits on sums over labels to a model."""
+    expressions = problem.formulation.expressions(problem.model, problem.instance)
+    predicted = [expressions.predicted(k) for k in range(sums.use.shape[2])]
+    for name, use, least, most in zip(sums.names, sums.use, sums.least, sums.most, strict=True):
+        parts = [use[:, k] @ chosen for k, chosen in enumerate(predicted)]
+        total = sum(parts[1:], parts[0])
+        free = problem.free_name(name)
+        if np.isfinite(most):
+            problem.model.add(f"{free}_most", total <= most)
+        if np.isfinite(least):
+            problem.model.add(f"{free}_least", total >= least)
 
 
 def _read(

@@ -141,7 +141,8 @@ class LabelRows(OfLabels):
         sums = use[:, np.arange(data.n), predicted].sum(axis=1)
         worst = int((sums - most).argmax())
         value, limit = float(sums[worst]), float(most[worst])
-        return Holding(value, limit, value >= limit - ROUNDING, value <= limit + ROUNDING)
+        rounding = ROUNDING * max(1.0, abs(limit))
+        return Holding(value, limit, value >= limit - rounding, value <= limit + rounding)
 
     def to_dict(self) -> dict[str, Any]:
         """Return its name: it is stated in Python."""

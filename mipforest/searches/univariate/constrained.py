@@ -477,7 +477,9 @@ class Constrained:
             return found
         if found.tree is not None and np.isfinite(self.incumbent.offer(found.tree)) and found.ended:
             return found
-        is_open = self._lists and (found.tree is not None or not found.ended)
+        # Prices leave a gap: the best tree within limits on labels is then the first one that is listed, too.
+        lists = self._lists or self.restrictions.sums is not None
+        is_open = lists and not (found.ended and found.tree is None)
         listable = self.problem.topology.depth <= MAX_LISTED and not self._over()
         return self._listed(charged, numbers, found) if is_open and listable else found
 
