@@ -200,6 +200,7 @@ class Routing(TreeSearch):
                 complete=trees.realised,
                 propose=trees.proposed if backend.needs_trees else lambda _: np.inf,
                 scores=trees.scores if backend.needs_trees else None,
+                known=lambda: trees.value,
                 improve=improve if is_improved else None,
                 threads=threads,
                 elsewhere=elsewhere,

@@ -449,6 +449,8 @@ class RoutingSearch:
     scores
         Returns the scores (G, |B|) of the groups at the nodes of the best tree, for :class:`Neighbourhoods`; without
         it, there are none.
+    known
+        Returns the value of the best tree, where ``complete`` and ``propose`` may find further ones.
     improve
         Looks for a better tree; returns the value of the best one. Called once, after :data:`IMPROVED_AFTER` nodes.
     threads
@@ -468,13 +470,14 @@ class RoutingSearch:
         complete: Callable[[PlungeResult], float],
         propose: Callable[[PlungeResult], float],
         scores: Callable[[], FloatArray] | None = None,
+        known: Callable[[], float] = lambda: np.inf,
         improve: Callable[[], float] | None = None,
         threads: int = 1,
         elsewhere: Elsewhere | None = None,
         writer: CertificateWriter | None = None,
     ) -> None:
         self.gap, self._backend, self._writer = gap, backend, writer
-        self._complete, self._propose, self._improve = complete, propose, improve
+        self._complete, self._propose, self._improve, self._known = complete, propose, improve, known
         self._stop = np.zeros(1, np.int64)
         self._pool = elsewhere or Here(backend, threads, self._stop)
         self._limits = backend.nodes.limits
@@ -621,7 +624,7 @@ class RoutingSearch:
             self._nearby = None
             self.nodes += result.steps
             if result.end == COMPLETE:
-                self.best = min(self.best, self._complete(result))
+                self.best = min(self.best, self._complete(result), self._known())
             around.take(result.steps, result.open, self._within_gap())
             return
         before, begun = self.best, self._plunges
@@ -636,7 +639,7 @@ class RoutingSearch:
         if poor and self._limit.value == np.inf and self._writer is None:
             self._limit.begin(self.bound)
         if self._tree_due(begun):
-            self.best = min(self.best, self._propose(result))
+            self.best = min(self.best, self._propose(result), self._known())
         if around is not None and self.best < before:
             around.begin_anew()
 
@@ -723,7 +726,7 @@ class RoutingSearch:
         self._cut_bound = min(self._cut_bound, max(result.cut_bound, start.bound))
         if result.end == COMPLETE:
             value = self._complete(result)
-            self.best = min(self.best, value)
+            self.best = min(self.best, value, self._known())
             if not np.isinf(value) or not self._decide_at_leaves(result, start.bound):
                 self._cut_bound = min(self._cut_bound, max(result.bound, start.bound))
         for (bound, node), name in zip(result.open, self._recorded(start, result), strict=True):
