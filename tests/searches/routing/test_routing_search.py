@@ -211,7 +211,7 @@ def test_the_search_agrees_with_a_matrix_solver():
 
 def test_a_changed_model_is_refused():
     problem = Margot().build(random_data(0, n=8, p=2), 2)
-    problem.model.add("no_first", problem.model["w"][:, 0] == 0)
+    problem.model.add("alike", problem.model["w"][:, 0] == problem.model["w"][:, 1])
     with pytest.raises(Unsupported, match="sees no rows"):
         problem.solve("routing")
 
