@@ -157,9 +157,8 @@ def margin_split(
     for k, (intercept, slope) in enumerate(zip(loss.intercepts, loss.slopes, strict=True)):
         m.add(f"line_{k}", -slope * sign * score >= intercept - xi)
     if right is not None:
-        for name, rows in (("right", np.flatnonzero(kept & right)), ("left", np.flatnonzero(kept & ~right))):
-            if len(rows):
-                m.add(name, score[rows] >= 0 if name == "right" else score[rows] <= -epsilon)
+        m.add("right", score[kept & right] >= 0)
+        m.add("left", score[kept & ~right] <= -epsilon)
     form = m.matrix()
     solver = "clarabel" if form.is_quadratic else "highs"
     try:

@@ -227,3 +227,11 @@ class Topology:
                 f"the branch nodes are 0 to {self.n_branches - 1}"
             )
         return int(t)
+
+
+def subtree(t: int, n_nodes: int) -> list[int]:
+    """Return a node and those below it, level by level, among the first nodes of a tree; empty if it is none."""
+    found = [t] if t < n_nodes else []
+    for node in found:
+        found += [child for child in (2 * node + 1, 2 * node + 2) if child < n_nodes]
+    return found

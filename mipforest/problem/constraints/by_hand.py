@@ -100,13 +100,14 @@ def _read(
     if of is None:
         return None
     name, entries, block = of
-    if name in _weights(problem):
+    by_node = problem.topology.n_branches, problem.data.p
+    if name == "w" and block.shape == by_node:  # a weight may be negative: it is 0 from both sides
         return _forbidden(problem, entries) if len(entries) == 1 and lower == upper == 0.0 else None
     if (coefficients < 0).all():
         coefficients, lower, upper = -coefficients, -upper, -lower
     if not (coefficients > 0).all() or not np.isfinite(upper) or lower > 0.0:
         return None  # a range from below is none of what lists of trees or budgets keep
-    if name in ("a", "uses") and block.shape == (problem.topology.n_branches, problem.data.p):
+    if name in ("a", "uses") and block.shape == by_node:
         return _forbidden(problem, entries) if upper == 0.0 else None
     if upper < 0.0:
         return None
@@ -131,12 +132,6 @@ def _read(
     ):
         return [AtMostFeatures(int(upper))]
     return [FeatureBudget(float(upper), dict(zip(names, coefficients.tolist(), strict=True)))]
-
-
-def _weights(problem: Built) -> tuple[str, ...]:
-    """Name the blocks of weights, which a row keeps at 0 from either side."""
-    w = problem.model.variables.get("w")
-    return ("w",) if w is not None and w.shape == (problem.topology.n_branches, problem.data.p) else ()
 
 
 def _forbidden(problem: Built, entries: IntArray) -> list[Constraint]:

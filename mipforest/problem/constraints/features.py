@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.columns import (
     column_of_features,
@@ -36,7 +36,6 @@ from mipforest.problem.constraints.constraint import (
     names,
 )
 from mipforest.problem.expressions import NotExpressed
-from mipforest.problem.model_changes import free_name
 from mipforest.problem.restrictions import FixedSplit, Restrictions, SplitRow, UsedRow
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.trees import Predictor, Topology, Tree
@@ -399,25 +398,26 @@ class AtMostSplits(Constraint):
                 f"model {problem.formulation.name} does not say which nodes split; the constraint is for oct, oct-h, "
                 "policy and the ort family"
             )
-        problem.model.add(free_name(problem.model, "at_most_splits"), self._of_nodes(d.size) @ d <= self.most)
+        problem.model.add(problem.free_name("at_most_splits"), self._of_nodes(d.size) @ d <= self.most)
 
     def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
         """Limit the nodes that split."""
-        if self.weights is not None and len(self.weights) != problem.topology.n_branches:
-            raise DataError(
-                f"{self.kind}: {len(self.weights)} weights are given, and a tree of depth {problem.topology.depth} has "
-                f"{problem.topology.n_branches} branch nodes"
-            )
         row = SplitRow(self._of_nodes(problem.topology.n_branches), self.most)
         return replace(own, splits=(*own.splits, row))
 
     def _of_nodes(self, n_branches: int) -> FloatArray:
-        return np.ones(n_branches) if self.weights is None else np.array(self.weights)
+        if self.weights is None:
+            return np.ones(n_branches)
+        if len(self.weights) != n_branches:
+            raise DataError(
+                f"{self.kind}: {len(self.weights)} weights are given, and the tree has {n_branches} branch nodes"
+            )
+        return np.array(self.weights)
 
     def holds(self, tree: Predictor, data: Dataset) -> Holding:  # noqa: ARG002
         """Sum up the weights of the nodes that split."""
         assert isinstance(tree, Tree)
-        splits = np.array([not tree.is_trivial(t) for t in range(len(tree.w))])
+        splits: BoolArray = np.asarray(tree.w.any(axis=1))
         weights = self._of_nodes(len(splits))
         unused = weights[~splits]
         return self.at_most(float(weights @ splits), self.most, float(unused[unused > 0].min(initial=np.inf)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -134,9 +135,14 @@ class LabelRows(OfLabels):
         """Add the rows."""
         self.add(problem)
 
+    @cached_property
+    def _from_above(self) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
+        """Limits from above on sums of labels; searches ask for them at every tree."""
+        return self.sums(self.built).from_above()
+
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
         """Compare the sum that exceeds its limit most, or comes nearest to it."""
-        _, use, most = self.sums(self.built).from_above()
+        _, use, most = self._from_above
         predicted = np.asarray(tree.predict(data.X_raw), dtype=np.int64)
         sums = use[:, np.arange(data.n), predicted].sum(axis=1)
         worst = int((sums - most).argmax())

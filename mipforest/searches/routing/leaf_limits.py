@@ -18,6 +18,7 @@ group is sent to either side there. Relaxations take these sides as they take th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -54,6 +55,19 @@ class LeafLimits:
     least: FloatArray
     depth: int
 
+    @cached_property
+    def _low(self) -> FloatArray:
+        """(r, G) the least that a group adds."""
+        low: FloatArray = self.use.min(axis=2)
+        return low
+
+    @cached_property
+    def _limit(self) -> FloatArray:
+        """(r,) the most that rows may sum up to, with what rounding may add."""
+        size = np.abs(self.use).max(axis=2).sum(axis=1)
+        limit: FloatArray = self.most + ROUNDING * np.maximum(np.abs(self.most), size)
+        return limit
+
     @property
     def _first_leaf(self) -> int:
         return int(2**self.depth - 1)
@@ -82,9 +96,9 @@ class LeafLimits:
         waiting = at_last & ~in_leaf
         if len(self.most):
             side = np.where(in_leaf, (reached - self._first_leaf) % 2, -1)
-            low, size = self.use.min(axis=2), np.abs(self.use).max(axis=2).sum(axis=1)
+            low = self._low
             least = np.where(side >= 0, np.take_along_axis(self.use, _rows(side), axis=2)[:, :, 0], low)
-            room = self.most + ROUNDING * np.maximum(np.abs(self.most), size) - least.sum(axis=1)
+            room = self._limit - least.sum(axis=1)
             if (room < 0.0).any():
                 return None
             more = self.use[:, waiting] - low[:, waiting, None]
@@ -164,9 +178,9 @@ def leaf_limits(problem: ProblemData) -> LeafLimits | None:
     for constraint in problem.constraints:
         if isinstance(constraint, OfLabels):
             _, of_samples, limit = constraint.sums(problem).from_above()
-            member = np.zeros((n_groups, data.n))
-            member[group, np.arange(data.n)] = 1.0
-            use.append(np.einsum("gi,rik->rgk", member, of_samples))
+            of_groups = np.zeros((n_groups, len(limit), 2))
+            np.add.at(of_groups, group, of_samples.transpose(1, 0, 2))
+            use.append(of_groups.transpose(1, 0, 2))
             most.append(limit)
         elif isinstance(constraint, MinLeaf):
             of_each, needed = constraint.amounts(data)

@@ -32,6 +32,7 @@ from mipforest.searches.routing.leaf_limits import leaf_limits
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status, closed
 from mipforest.trees import Topology, Tree
+from mipforest.trees.topology import subtree
 
 if TYPE_CHECKING:
     from mipforest.searches.routing.plunge import Backend, ConvexNodes, PlungeResult
@@ -522,7 +523,8 @@ class _Trees:
         for kept in (before != after, np.ones_like(before)):
             splits = {t: Split(tree.w[t], float(tree.b[t]), np.nan) for t in topology.upper_branches}
             for t in topology.last_branches:
-                here, features = path[:, t] > 0, None if self._polishes else _used(self._allowed[t])
+                here = path[:, t] > 0
+                usable = self._allowed[t] if self._nodes.budget is None else tree.w[t] != 0.0
                 split = self._nodes.split(
                     t,
                     data.X[here],
@@ -530,7 +532,7 @@ class _Trees:
                     data.weights[here],
                     right=after[here, t],
                     kept=kept[here, t],
-                    features=features if self._nodes.budget is None else np.flatnonzero(tree.w[t]),
+                    features=_used(usable),
                 )
                 splits[t] = Split(moved.w[t], float(moved.b[t]), np.nan) if split is None else split
             self.keep(self._tree(splits))
@@ -585,11 +587,7 @@ def _used(chosen: BoolArray) -> IntArray:
 
 def _below(at: IntArray, node: int, topology: Topology) -> BoolArray:
     """Return whether nodes (n,), leaves among them, are at or below a node."""
-    inside = {node}
-    for t in topology.branches:
-        if t in inside:
-            inside |= {topology.left(t), topology.right(t)}
-    return np.isin(at, list(inside))
+    return np.isin(at, subtree(node, topology.n_nodes))
 
 
 def _near_samples(tree: Tree, X: FloatArray, flat_from: float) -> Tree:

@@ -624,7 +624,7 @@ class RoutingSearch:
             self._nearby = None
             self.nodes += result.steps
             if result.end == COMPLETE:
-                self.best = min(self.best, self._complete(result), self._known())
+                self._note(self._complete(result))
             around.take(result.steps, result.open, self._within_gap())
             return
         before, begun = self.best, self._plunges
@@ -639,9 +639,13 @@ class RoutingSearch:
         if poor and self._limit.value == np.inf and self._writer is None:
             self._limit.begin(self.bound)
         if self._tree_due(begun):
-            self.best = min(self.best, self._propose(result), self._known())
+            self._note(self._propose(result))
         if around is not None and self.best < before:
             around.begin_anew()
+
+    def _note(self, value: float) -> None:
+        """Lower the best value to that of a tree, or of a further one that was found with it."""
+        self.best = min(self.best, value, self._known())
 
     def _tree_due(self, before: int) -> bool:
         """Return whether to make a tree from hyperplanes, after a task that began with so many plunges in all.
@@ -690,10 +694,10 @@ class RoutingSearch:
         kept = node if self._kept_bytes < WARM_START_BYTES else node.lighter()
         entry = _Open(bound, self._numbers, kept, name)
         self._kept_bytes += kept.bytes
-        if self._writer is not None and bound >= self.cutoff:
+        closes = self._writer is not None and bound >= self.cutoff
+        if closes:
             self._cut_bound = min(self._cut_bound, bound)
-            self._stack.append(entry)
-        elif before:
+        if closes or before:
             self._stack.append(entry)
         else:
             heapq.heappush(self._heap, entry)
@@ -726,7 +730,7 @@ class RoutingSearch:
         self._cut_bound = min(self._cut_bound, max(result.cut_bound, start.bound))
         if result.end == COMPLETE:
             value = self._complete(result)
-            self.best = min(self.best, value, self._known())
+            self._note(value)
             if not np.isinf(value) or not self._decide_at_leaves(result, start.bound):
                 self._cut_bound = min(self._cut_bound, max(result.bound, start.bound))
         for (bound, node), name in zip(result.open, self._recorded(start, result), strict=True):

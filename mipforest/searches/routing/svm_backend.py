@@ -34,6 +34,7 @@ from mipforest.searches.routing.plunge import (
 )
 from mipforest.searches.routing.search import RoutingSearch
 from mipforest.searches.routing.svm_dual import BIAS, VALUE, SvmNodes, svm_nodes
+from mipforest.trees.topology import subtree
 
 #: Steps of the search for a subtree bound.
 _MAX_STEPS = 1000
@@ -65,7 +66,7 @@ class SvmBackend(CompiledBackend):
         super().__init__(nodes, logs=logs)
         self._K = np.ascontiguousarray(self._groups.X @ self._groups.X.T)
         self._tried = self._pruned = self._passed = 0
-        self._subtrees = [_below(1, nodes.n_nodes), _below(2, nodes.n_nodes)]
+        self._subtrees = [subtree(1, nodes.n_nodes), subtree(2, nodes.n_nodes)]
 
     @classmethod
     def takes(cls, nodes: ConvexNodes, *, certified: bool) -> bool:
@@ -193,11 +194,3 @@ def empty_log(n_nodes: int, n_groups: int) -> FloatArray:
     log = np.empty(max(1 << 20, 4 * of_a_round))
     log[1] = len(log) - of_a_round
     return log
-
-
-def _below(root: int, n_nodes: int) -> list[int]:
-    """Return a node and those below it, level by level."""
-    found = [root] if root < n_nodes else []
-    for t in found:
-        found += [child for child in (2 * t + 1, 2 * t + 2) if child < n_nodes]
-    return found

@@ -39,6 +39,7 @@ from mipforest.problem.tree_search import SearchEvents
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import closed
 from mipforest.trees import Tree
+from mipforest.trees.topology import subtree
 
 if TYPE_CHECKING:
     from mipforest.searches.lagrangian.search import LagrangianSearch
@@ -357,7 +358,7 @@ class Constrained:
             if room < 0.0:
                 return None
             for t in np.flatnonzero(~box.must & (limit.weights[: len(box.must)] > room)).tolist():
-                allowed[_subtree(t, len(box.must))] = False
+                allowed[subtree(t, len(box.must))] = False
         return replace(box, allowed=allowed)
 
     def _parts(self, box: _Box, tree: Tree) -> list[_Box] | None:
@@ -379,7 +380,7 @@ class Constrained:
         """Return the box whose first node that splits and has not to is a leaf, and that in which it has to split."""
         t = int(splits[~box.must[splits]][0])  # there is one: those that have to are within the limit
         allowed, must, at = box.allowed.copy(), box.must.copy(), t
-        allowed[_subtree(t, len(must))] = False
+        allowed[subtree(t, len(must))] = False
         must[t] = True
         while at > 0:
             at = (at - 1) // 2
@@ -637,11 +638,3 @@ class Constrained:
                 return Solved(self.incumbent.value, None, ended=True)
             step *= GROWTH
         return Solved(proven, None, ended=False)
-
-
-def _subtree(t: int, n_branches: int) -> IntArray:
-    """Return a node and those below it."""
-    below = [t]
-    for node in below:
-        below += [child for child in (2 * node + 1, 2 * node + 2) if child < n_branches]
-    return np.array(below)
