@@ -173,6 +173,18 @@ class EverySplit(EveryTree):
         self.predicted, self.X, self.y, self.weight = np.zeros((1, 1, n)), X, y, weight
 
 
+class EveryLabeling(EverySplit):
+    """All trees of depth 3 with all labels."""
+
+    def __init__(self, X, y, weight, K, alpha):
+        super().__init__(X, y, weight, K, alpha)
+        self.labels = np.array(list(product(range(K), repeat=8)))
+        self.predicted = self.labels[:, self.leaf].transpose(1, 0, 2)
+        base = min(weight[y != k].sum() for k in range(K))
+        lost = (weight * (self.predicted != y)).sum(axis=2)
+        self.value = lost / base + alpha * (self.feature >= 0).sum(axis=1)[:, None]
+
+
 class EveryMean(EverySplit):
     """All trees of depth 2 with the best numbers in the leaves, for constraints on what is split on."""
 
@@ -254,9 +266,7 @@ def one_case(seed, *, of_nodes=False, depth=2):
         asked = [one for one in asked if not isinstance(one, c.MinLeaf)] + [
             c.MinLeaf(int(rng.integers(2, 4)))
         ]
-    if depth == 3 or any(
-        isinstance(one, c.Require | c.Split | c.AtMostSplits) for one in asked
-    ):  # not beside limits on labels
+    if depth == 3:
         alone = (
             c.Forbid,
             c.AtMostFeatures,
@@ -306,6 +316,37 @@ def test_trees_whose_nodes_are_told_what_to_split_on_are_those_of_an_enumeration
 def test_deeper_trees_whose_nodes_are_told_what_to_split_on_are_those_of_an_enumeration():
     for seed in (*range(FEW // 4), 120):  # samples that no tree tells apart
         agree(seed, of_nodes=True, depth=3)
+
+
+def case_of_labels(seed):
+    """Draw limits on labels beside what nodes of three levels are told, over features of two values."""
+    rng = np.random.default_rng(seed)
+    n, p, K = int(rng.integers(5, 9)), 3, 2
+    X, y = rng.integers(0, 2, (n, p)).astype(float), rng.integers(0, K, n)
+    X[:2], y[:K] = [[0.0] * p, [1.0] * p], np.arange(K)
+    weight = rng.integers(1, 4, n).astype(float) if rng.random() < 0.3 else np.ones(n)
+    alpha = float(rng.choice([0.0, 0.0, 0.03, 0.2]))
+    data = Dataset.from_arrays(X, y, features=[f"x{j}" for j in range(p)], weights=weight)
+    asked = [drawn_constraint(rng, p, K, n, binary=False) for _ in range(int(rng.integers(1, 3)))]
+    drawn = [drawn_of_nodes(rng, X, 3) for _ in range(int(rng.integers(1, 3)))]
+    drawn = [c.Split(one.feature, 0.5, one.node) if isinstance(one, c.Split) else one for one in drawn]
+    asked += [one for k, one in enumerate(drawn) if all(type(one) is not type(other) for other in drawn[:k])]
+    trees = EveryLabeling(X, y, weight, K, alpha)
+    best = trees.value[np.logical_and.reduce([trees.holds(one) for one in asked])].min(initial=np.inf)
+    problem = mipforest.get_formulation("oct")(alpha=alpha).build(data, 3)
+    problem.constrain(*asked)
+    return problem, asked, best
+
+
+def test_limits_on_labels_beside_what_nodes_of_three_levels_are_told_are_those_of_an_enumeration():
+    for seed in (*range(FEW // 2), 157):  # no feature is left
+        agree(seed, case_of_labels)
+
+
+@pytest.mark.slow
+def test_many_limits_on_labels_beside_what_nodes_are_told_are_those_of_an_enumeration():
+    for seed in range(FEW, MANY // 10):
+        agree(seed, case_of_labels)
 
 
 def case_of_budgets(seed):

@@ -20,6 +20,10 @@ tree of the rows S is kept only where it is within them together with the label 
 
 This depends on S alone, so the lists of sets of rows that come again are kept as without limits. For all rows it is the
 limit itself.
+
+In a *box* (:class:`~mipforest.searches.exact.boxes.Box`) a node that has to split is no leaf, and its split may be none
+otherwise: two leaves of one label, or a threshold that parts none of its samples. The latter are listed at other nodes,
+too, where a tree below it could not be there in its place. Bounds are those of all trees.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from mipforest.heuristics.thresholds import Thresholds
 from mipforest.problem.structure import LabelSums, UnivariateProblem
 from mipforest.problem.tree_search import ListedTrees
 from mipforest.searches import compile_by
+from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.cover_search import COMPILING_SECONDS, CoverSearch, middle_threshold
 from mipforest.searches.exact.search import TOLERANCE, distinct_rows, numbered_rows, tiny_rows
 from mipforest.searches.exact.tables import Rows
@@ -299,6 +304,14 @@ def _differ(left: Trees, right: Trees, same: BoolArray, i: IntArray, j: IntArray
     return differ
 
 
+def _moved_up(below: int, above: int, n_branches: int) -> Iterator[tuple[int, int]]:
+    """Go through the nodes of a subtree, with those that they become where its root moves up to a node above."""
+    if below < n_branches:
+        yield below, above
+        for side in (1, 2):
+            yield from _moved_up(2 * below + side, 2 * above + side, n_branches)
+
+
 def _mask(rows: Rows, number: IntArray) -> BoolArray:
     """Return (n,) which rows have the given numbers."""
     chosen = np.zeros(rows.rank.shape[1], dtype=bool)
@@ -361,6 +374,22 @@ class _Part:
         return f, int(self.ranks[f, at - 1]), int(self.ranks[f, at])
 
 
+@dataclass(frozen=True)
+class _Place:
+    """A node of a box, and what is above it.
+
+    Attributes
+    ----------
+    node
+        Its number.
+    above
+        Groups of features that come once on a path, and have come above it.
+    """
+
+    node: int = 0
+    above: frozenset[int] = frozenset()
+
+
 @dataclass(eq=False)
 class _Listing:
     """Lists the trees of sets of rows.
@@ -383,6 +412,8 @@ class _Listing:
         Asked now and then whether to stop.
     columns
         (p,) column of each feature; ``None`` where each is one of its own.
+    box
+        Trees to list; all of them without it.
     """
 
     rows: Rows
@@ -393,7 +424,8 @@ class _Listing:
     limits: Limits
     stopped: Callable[[], bool]
     columns: IntArray | None = None
-    _known: dict[tuple[int, bytes], Trees] = field(default_factory=dict)
+    box: Box | None = None
+    _known: dict[tuple[int, bytes, _Place], Trees] = field(default_factory=dict)
     _bounds: dict[bytes, tuple[float, float, float]] = field(default_factory=dict)
     _remembered: int = 0
 
@@ -402,15 +434,17 @@ class _Listing:
         """Whether leaves predict labels."""
         return self.rows.loss in ("classes", "costs")
 
-    def below(self, number: IntArray, levels: int, budget: float) -> Trees:
+    def below(self, number: IntArray, levels: int, budget: float, place: _Place) -> Trees:
         """Return the trees of some rows within a budget."""
-        key = levels, self._key(number)
+        key = levels, self._key(number), place
         known = self._known.get(key)
         if known is not None and known.budget >= budget:
             return known
         found = _Collected(budget, self.room, shrinks=True, limits=self.limits.left_for(number))
-        part = _Part.of(self.rows, number)
-        cuts = self.collect(part, levels, found)
+        if len(number):
+            cuts = self.collect(_Part.of(self.rows, number), levels, found, place)
+        else:
+            cuts = self._add_empty(levels, found, place)
         trees = found.trees(cuts)
         self._remembered += len(trees.value)
         if self._remembered > MAX_REMEMBERED:
@@ -422,24 +456,110 @@ class _Listing:
     def _key(self, number: IntArray) -> bytes:
         return np.packbits(_mask(self.rows, number)).tobytes()
 
-    def collect(self, part: _Part, levels: int, found: _Collected) -> IntArray | None:
+    def collect(self, part: _Part, levels: int, found: _Collected, place: _Place) -> IntArray | None:
         """Find the trees of some rows; return the splits where there is one level."""
-        self._add_leaf(part, found)
+        must = self._must(place)
+        if not must:
+            self._add_leaf(part, found)
         if levels == 1:
-            return self._add_splits(part, found)
-        seen = set[tuple[int, bytes]]()
-        for f, t, left, right in self._thresholds(part, levels, found):
+            return self._add_splits(part, found, place)
+        seen, usable = set[tuple[int, bytes]](), self._usable(place)
+        for f, t, left, right in self._thresholds(part, levels, found, usable):
             if self.stopped():
                 raise Stopped
             on_left, on_right = part.sides(f, t)
             if self._met(seen, f, on_left if part.number[0] in on_left else on_right):
                 continue
             rest = found.budget - self.cost
-            trees = self.below(on_left, levels - 1, rest - right)
+            trees = self.below(on_left, levels - 1, rest - right, self._child(place, f, 0))
             if len(trees.value):
-                others = self.below(on_right, levels - 1, rest - max(left, float(trees.value[0])))
-                found.add_pairs(part.cut(f, t), trees, others, self.cost, self._same(part, trees, others))
+                rest -= max(left, float(trees.value[0]))
+                others = self.below(on_right, levels - 1, rest, self._child(place, f, 1))
+                same = self._same(part, trees, others)
+                found.add_pairs(part.cut(f, t), trees, others, self.cost, same & ~np.bool_(must))
+        if must or (self.box is not None and self._below_alone[place.node]):
+            self._add_that_part_none(part, levels, found, place)
         return None
+
+    # ------------------------------------------------------------------ boxes
+
+    def _must(self, place: _Place) -> bool:
+        """Return whether a node has to split."""
+        return self.box is not None and bool(self.box.must[place.node])
+
+    def _usable(self, place: _Place) -> BoolArray:
+        """Return (p,) which features a node may split on."""
+        if self.box is None:
+            return np.ones(len(self.rows.rank), dtype=bool)
+        usable: BoolArray = self.box.allowed[place.node] & ~np.isin(self.box.group, list(place.above))
+        return usable
+
+    def _child(self, place: _Place, f: int, side: int) -> _Place:
+        """Return the node on a side of a split."""
+        if self.box is None:
+            return place
+        group = int(self.box.group[f])
+        return _Place(2 * place.node + 1 + side, place.above | {group} if group >= 0 else place.above)
+
+    @cached_property
+    def _below_alone(self) -> list[bool]:
+        """Whether a tree below each node, of a side of it, may be none of the box with its root at the node."""
+        assert self.box is not None
+        allowed = self.box.allowed
+        return [
+            any(
+                (allowed[below] & ~allowed[above]).any()
+                for child in (2 * node + 1, 2 * node + 2)
+                for below, above in _moved_up(child, node, len(allowed))
+            )
+            for node in range(len(allowed))
+        ]
+
+    def _none_parted(self, part: _Part, usable: BoolArray) -> list[tuple[int, int, int]]:
+        """Return feature and neighbouring ranks of thresholds that have all rows on one side: one for each side."""
+        found = []
+        for f in np.flatnonzero(usable & (self.rows.n_values > 1)).tolist():
+            least, most = int(part.ranks[f, 0]), int(part.ranks[f, -1])
+            found += [(f, least - 1, least)] if least > 0 else []
+            found += [(f, most, most + 1)] if most + 1 < self.rows.n_values[f] else []
+        return found
+
+    def _add_that_part_none(self, part: _Part, levels: int, found: _Collected, place: _Place) -> None:
+        """Add the trees of splits that have all rows on one side."""
+        none = part.number[:0]
+        for f, low, high in self._none_parted(part, self._usable(place)):
+            goes_left = high > int(part.ranks[f, -1])
+            on_left, on_right = (part.number, none) if goes_left else (none, part.number)
+            rest = found.budget - self.cost
+            trees = self.below(on_left, levels - 1, rest, self._child(place, f, 0))
+            if not len(trees.value):
+                continue
+            others = self.below(on_right, levels - 1, rest - float(trees.value[0]), self._child(place, f, 1))
+            leaves = int((trees.cut < 0).sum()), int((others.cut < 0).sum())
+            same = np.full(leaves, not self._must(place))
+            found.add_pairs((f, low, high), trees, others, self.cost, same)
+
+    def _add_empty(self, levels: int, found: _Collected, place: _Place) -> IntArray | None:
+        """Add the trees of no rows: splits that have to be there, and leaves of a label; return as :meth:`collect`."""
+        if not self._must(place):
+            one = np.zeros(1, np.int64)
+            found.add(np.zeros(1), one - 1, one, one, np.zeros((1, len(self.limits))))
+            return None
+        features = np.flatnonzero(self._usable(place) & (self.rows.n_values > 1))
+        cuts = np.column_stack([features, np.zeros_like(features), np.ones_like(features)]).astype(np.int64)
+        if levels == 1:
+            m, label = len(cuts), np.zeros(len(cuts), np.int64)
+            found.add(np.full(m, self.cost), np.arange(m), label, label, np.zeros((m, len(self.limits))))
+            return cuts
+        for f, low, high in cuts.tolist():
+            rest = found.budget - self.cost
+            left = self.below(features[:0], levels - 1, rest, self._child(place, f, 0))
+            right = self.below(features[:0], levels - 1, rest, self._child(place, f, 1))
+            leaves = int((left.cut < 0).sum()), int((right.cut < 0).sum())
+            found.add_pairs((f, low, high), left, right, self.cost, np.full(leaves, fill_value=False))
+        return None
+
+    # ------------------------------------------------------------------ splits that are one
 
     def _met(self, seen: set[tuple[int, bytes]], f: int, side: IntArray | Int32Array) -> bool:
         """Return whether a column that is several features has parted rows before, by the side of the first row."""
@@ -467,7 +587,8 @@ class _Listing:
 
     # ------------------------------------------------------------------ the last level
 
-    def _add_leaf(self, part: _Part, found: _Collected) -> None:
+    def _add_leaf(self, part: _Part, found: _Collected, cut: int = -1, cost: float = 0.0) -> None:
+        """Add the leaves, or those of a split that has all rows on one side."""
         if part.rows.size.sum() < self.rows.N_min:
             return
         if self.labelled:
@@ -477,9 +598,9 @@ class _Listing:
         else:
             labels, value = np.zeros(1, np.int64), np.array([part.rows.leaf()])
         used = self.limits.use[:, part.number][:, :, labels].sum(axis=1).T
-        found.add(value, np.full(len(labels), -1), labels, labels, used)
+        found.add(value + cost, np.full(len(labels), cut), labels, labels, used)
 
-    def _add_splits(self, part: _Part, found: _Collected) -> IntArray:
+    def _add_splits(self, part: _Part, found: _Collected, place: _Place) -> IntArray:
         """Add the trees of one split; return the splits."""
         rows, order, ranks = part.rows, part.order, part.ranks
         size = rows.size[order].cumsum(axis=1)[:, :-1]
@@ -491,6 +612,8 @@ class _Listing:
                 for last in np.flatnonzero(there[g]).tolist():
                     one, rest = order[g, : last + 1], order[g, last + 1 :]
                     there[g, last] = not self._met(seen, g, one if 0 in one else rest)
+        must, usable = self._must(place), self._usable(place)
+        there &= usable[: len(there), None]
         f, at = np.nonzero(there)
         cuts = np.column_stack([f, ranks[f, at], ranks[f, at + 1]]).astype(np.int64)
         first = np.zeros(len(f), np.int64)
@@ -505,14 +628,14 @@ class _Listing:
             if not self.labelled:
                 value = rows.loss_of(lower) + rows.loss_of(upper)
             elif self.all_labels:
-                k, other = np.nonzero(~np.eye(sums.shape[1], dtype=bool))
+                k, other = np.nonzero(must | ~np.eye(sums.shape[1], dtype=bool))
                 value = (lower[:, k] + upper[:, other]).ravel()
                 left, right = np.tile(k, len(f)), np.tile(other, len(f))
                 split = np.repeat(split, len(k))
             else:
                 left, right = lower.argmin(axis=1), upper.argmin(axis=1)
                 value = lower.min(axis=1) + upper.min(axis=1)
-        if not (self.labelled and self.all_labels):
+        if not (must or (self.labelled and self.all_labels)):
             gains = value < rows.leaf() - self.tolerance
             value, left, right, split = value[gains], left[gains], right[gains], split[gains]
         fits = value + self.cost <= found.budget
@@ -524,19 +647,24 @@ class _Listing:
             used += below[:, f[split], at[split], left].T
             used += use.sum(axis=1)[:, right].T - below[:, f[split], at[split], right].T
         found.add(value, split, left, right, used)
-        return cuts
+        if not must:
+            return cuts
+        none = np.array(self._none_parted(part, usable), np.int64).reshape(-1, 3)
+        for number in range(len(cuts), len(cuts) + len(none)):
+            self._add_leaf(part, found, cut=number, cost=self.cost)
+        return np.concatenate([cuts, none])
 
     # ------------------------------------------------------------------ upper levels
 
     def _thresholds(
-        self, part: _Part, levels: int, found: _Collected
+        self, part: _Part, levels: int, found: _Collected, usable: BoolArray
     ) -> Iterator[tuple[int, int, float, float]]:
         """Go through the thresholds whose best trees are within the budget, with bounds on both sides' losses."""
         rows = part.own_rows
         if int(rows.n_values.max(initial=1)) < 2:
             return
         if levels > 2:
-            yield from self._bisected(part, found)
+            yield from self._bisected(part, found, usable)
             return
         search = CoverSearch(rows, 2, cost=self.cost, tolerance=self.tolerance, incumbent=np.inf)
         value = search.each_threshold()
@@ -545,14 +673,18 @@ class _Listing:
             if np.isinf(value[k]) or value[k] > found.budget + self.tolerance:
                 return
             f = int(np.searchsorted(first, k, side="right")) - 1
+            if not usable[f]:
+                continue
             yield f, k - int(first[f]) + 1, 0.0, 0.0
 
-    def _bisected(self, part: _Part, found: _Collected) -> Iterator[tuple[int, int, float, float]]:
+    def _bisected(
+        self, part: _Part, found: _Collected, usable: BoolArray
+    ) -> Iterator[tuple[int, int, float, float]]:
         """Bisect the intervals of thresholds of three levels, those of least bound first."""
         rows, number = part.own_rows, 0
         heap = list[tuple[float, int, int, int, int, float, float]]()
         for f, (low, high) in enumerate(rows.allowed().tolist()):
-            if low <= high:
+            if low <= high and usable[f]:
                 heap.append((0.0, f, f, low, high, 0.0, 0.0))
                 number = f  # of the last interval: none has two
         heapq.heapify(heap)
@@ -637,6 +769,7 @@ def list_trees(
     all_labels: bool = False,
     limits: LabelSums | None = None,
     columns: IntArray | None = None,
+    box: Box | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> ListedTrees:
     """List the trees within a budget, the best first.
@@ -649,6 +782,8 @@ def list_trees(
         Most splits on a path, 1 to 3.
     budget, most, shrink, all_labels, limits, columns, stopped
         As for :meth:`~mipforest.problem.tree_search.TreeSearch.list_trees`.
+    box
+        Trees to list, settled; all of them without it.
     """
     if limits is not None and limits.use.shape[2] > problem.prediction_costs.shape[1]:
         table = problem.costs_of_labels(limits.use.shape[2])
@@ -663,11 +798,11 @@ def list_trees(
     tolerance = TOLERANCE * scale
     loss = budget * problem.unit - base + 2.0 * tolerance
     room = most if shrink and not len(held) else max(most, MAX_LISTED)
-    listing = _Listing(rows, problem.split_cost, tolerance, room, all_labels, held, stopped, columns)
+    listing = _Listing(rows, problem.split_cost, tolerance, room, all_labels, held, stopped, columns, box)
     found, ended = _Collected(loss, most, shrinks=shrink, limits=held.left_for(everything)), True
     found_cuts = None
     try:
-        found_cuts = listing.collect(_Part.of(rows, everything), depth, found)
+        found_cuts = listing.collect(_Part.of(rows, everything), depth, found, _Place())
     except Stopped:
         ended = False
     trees = found.trees(found_cuts)

@@ -8,7 +8,9 @@ pairs whose sum is below U.
 
 A threshold whose best sum is known bounds that of the feature's other thresholds, as for errors in
 :mod:`mipforest.searches.exact.covers`: a sample between both changes it by the range of its priced costs at most. That
-holds where leaves may have any size and no label is forbidden.
+holds where leaves may have any size and no label is forbidden, in a box too
+(:class:`~mipforest.searches.exact.boxes.Box`). A node that has to split may have one label on both sides, or a split
+that parts none of its samples.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.searches.exact.boxes import Box
 from mipforest.searches.lagrangian.limited import LimitedTrees
 
 #: Pairs of subtrees that are tried for one threshold at the root; with more, it keeps its bound.
@@ -72,10 +75,12 @@ class Closing:
         Costs and limits.
     prices
         (r,) prices of the limits, at least 0.
+    box
+        Trees to search among; all of them without it.
     """
 
-    def __init__(self, trees: LimitedTrees, prices: FloatArray) -> None:
-        self.trees, self.prices = trees, prices
+    def __init__(self, trees: LimitedTrees, prices: FloatArray, box: Box | None = None) -> None:
+        self.trees, self.prices, self.box = trees, prices, box
         thresholds, n_rows = trees.charges.thresholds, len(trees.use)
         group, g = thresholds.group, len(thresholds.X)
         columns = [trees.cost, *trees.use, trees.forbidden.astype(float)]
@@ -105,10 +110,20 @@ class Closing:
         """Return the least priced cost of a tree of depth 2 with a threshold at the root, limits paid back."""
         trees, thresholds = self.trees, self.trees.charges.thresholds
         goes_left = thresholds.X[:, thresholds.feature[root]] < thresholds.value[root]
-        sides = self._least_of_one_split(goes_left) + self._least_of_one_split(~goes_left)
+        sides = self._least_of_one_split(goes_left, root, 1) + self._least_of_one_split(~goes_left, root, 2)
         return sides + trees.alpha - float(self.prices @ trees.most) - self.priced_rounding
 
-    def _least_of_one_split(self, here: BoolArray) -> float:
+    def _usable(self, root: int, node: int) -> tuple[BoolArray, bool]:
+        """Return (q,) which thresholds a node may have below a root, -1 without one, and whether it has to split."""
+        of, box = self.trees.charges.thresholds.feature, self.box
+        if box is None:
+            return np.ones(len(of), dtype=bool), False
+        allowed = box.allowed[node]
+        if root >= 0 and (group := box.group[of[root]]) >= 0:
+            allowed = allowed & (box.group != group)
+        return allowed[of], bool(box.must[node])
+
+    def _least_of_one_split(self, here: BoolArray, root: int, node: int) -> float:
         """Return the least priced cost of a tree of at most one split for the groups (g,) that are here."""
         trees, thresholds, N_min = self.trees, self.trees.charges.thresholds, self.trees.charges.N_min
         at = np.flatnonzero(here)
@@ -120,9 +135,14 @@ class Closing:
         first = thresholds.first[:-1][thresholds.feature]
         below -= np.vstack([np.zeros(below.shape[1]), below])[first]
         n_below = np.rint(below[:, -1])
-        parts = (n_below >= N_min) & (n_here - n_below >= N_min)
+        usable, must = self._usable(root, node)
+        parts = usable & (n_below >= N_min) & (n_here - n_below >= N_min)
         split = below[:, :-1].min(axis=1) + (whole - below[:, :-1]).min(axis=1) + trees.alpha
-        return min(float(whole.min()), float(split[parts].min(initial=np.inf)))
+        leaf = float(whole.min())
+        if must:
+            parts_none = usable & ((n_below == 0) | (n_below == n_here))
+            leaf = leaf + trees.alpha if parts_none.any() else np.inf
+        return min(leaf, float(split[parts].min(initial=np.inf)))
 
     def spread_to(self, root: int, least: float) -> tuple[slice, FloatArray]:
         """Return the thresholds of the root's feature, and what they cost at least by what the root's does."""
@@ -131,8 +151,11 @@ class Closing:
             return slice(root, root + 1), np.full(1, least)
         return of, least - np.abs(self.ranges[of] - self.ranges[root]) - self.priced_rounding
 
-    def subtrees(self, here: BoolArray) -> Subtrees:
-        """Return all trees of at most one split for the groups (g,) that are here, forbidden labels left out."""
+    def subtrees(self, here: BoolArray, root: int = -1, node: int = 0) -> Subtrees:
+        """Return all trees of at most one split for the groups (g,) that are here, forbidden labels left out.
+
+        ``node`` is theirs, below a threshold ``root``. Of the splits that part none of the samples it is one.
+        """
         trees, thresholds = self.trees, self.trees.charges.thresholds
         K, N_min = trees.cost.shape[1], trees.charges.N_min
         at = np.flatnonzero(here)
@@ -149,21 +172,24 @@ class Closing:
         below = below - before
         # Thresholds between the same groups, or with too few samples on a side, part nothing that others do not.
         n_below = np.rint(below[:, -1])
-        fresh = (n_below >= N_min) & (n_here - n_below >= N_min) & (np.rint(steps[:, -1]) > 0)
+        usable, must = self._usable(root, node)
+        fresh = usable & (n_below >= N_min) & (n_here - n_below >= N_min) & (np.rint(steps[:, -1]) > 0)
         k = np.flatnonzero(fresh)
+        parts_none = np.flatnonzero(usable & ((n_below == 0) | (n_below == n_here)))[: int(must)]
         left = below[k, :-1].reshape(len(k), len(whole), K)
         right = whole - left
-        a, b = (pair.ravel() for pair in np.nonzero(~np.eye(K, dtype=bool)))
+        a, b = (pair.ravel() for pair in np.nonzero(np.ones((K, K)) if must else ~np.eye(K, dtype=bool)))
         both = left[:, :, a] + right[:, :, b]
         values = np.concatenate([whole, np.moveaxis(both, 1, 0).reshape(len(whole), len(k) * len(a))], axis=1)
-        cost = values[0] + trees.alpha * (np.arange(values.shape[1]) >= K)
+        cost = values[0] + trees.alpha * (must | (np.arange(values.shape[1]) >= K))
         use = values[1 : 1 + self.n_rows]
-        threshold = np.concatenate([np.full(K, -1), np.repeat(k, len(a))])
+        alone = int(parts_none[0]) if len(parts_none) else -1
+        threshold = np.concatenate([np.full(K, alone), np.repeat(k, len(a))])
         labels = np.concatenate(
             [np.repeat(np.arange(K)[:, None], 2, axis=1), np.tile(np.column_stack([a, b]), (len(k), 1))]
         )
         found = Subtrees(cost, cost + self.prices @ use, use, threshold, labels)
-        return found.among(np.rint(values[-1]) == 0)
+        return found.among((np.rint(values[-1]) == 0) & ~(must & (threshold < 0)))
 
     def best(self, root: int, cutoff: float) -> tuple[float, float, IntArray, IntArray]:
         """Find the best tree of depth 2 within the limits with a threshold at the root.
@@ -184,7 +210,7 @@ class Closing:
         trees, thresholds = self.trees, self.trees.charges.thresholds
         nothing = np.zeros(0, dtype=np.int64)
         goes_left = thresholds.X[:, thresholds.feature[root]] < thresholds.value[root]
-        one, other = self.subtrees(goes_left), self.subtrees(~goes_left)
+        one, other = self.subtrees(goes_left, root, 1), self.subtrees(~goes_left, root, 2)
         if not (len(one.cost) and len(other.cost)):
             return cutoff, np.inf, nothing, nothing
         fixed = trees.alpha - float(self.prices @ trees.most)

@@ -218,8 +218,11 @@ class LimitedTrees:
         labels: IntArray = best[np.minimum(np.searchsorted(used, np.arange(n_leaves)), len(used) - 1)]
         return labels
 
-    def joined(self, chosen: IntArray, labels: IntArray) -> IntArray:
-        """Return the splits (|B|,) without those both sides of which get one label, from the leaves up."""
+    def joined(self, chosen: IntArray, labels: IntArray, must: BoolArray | None = None) -> IntArray:
+        """Return the splits (|B|,) without those both sides of which get one label, from the leaves up.
+
+        Nodes that have to split (|B|,) keep theirs.
+        """
         chosen = chosen.copy()
         n_branches = len(chosen)
         label = np.concatenate([np.full(n_branches, -1), labels])
@@ -227,6 +230,6 @@ class LimitedTrees:
             left, right = label[2 * t + 1], label[2 * t + 2]
             if chosen[t] < 0:
                 label[t] = right
-            elif left == right >= 0:
+            elif left == right >= 0 and not (must is not None and must[t]):
                 chosen[t], label[t] = -1, left
         return chosen

@@ -22,6 +22,7 @@ from mipforest.solvers.solution import Progress, Status, closed
 from mipforest.trees import Topology, Tree
 
 if TYPE_CHECKING:
+    from mipforest.searches.exact.boxes import Box
     from mipforest.searches.exact.search import Outcome
     from mipforest.searches.lagrangian.search import Found
     from mipforest.searches.lagrangian.search import LagrangianSearch as Limits
@@ -167,6 +168,7 @@ def limited_search(
     settings: SolveSettings,
     deadline: Callable[[], float],
     look: Callable[[Found], bool],
+    box: Box | None = None,
 ) -> Limits:
     """Return the search for trees within limits on labels, ready to run.
 
@@ -184,6 +186,8 @@ def limited_search(
         Returns when time is over, on the clock of :func:`time.monotonic`.
     look
         Told what is known after every step; returning ``True`` ends the search.
+    box
+        Trees to search among, settled; all of them without it.
     """
     from mipforest.searches.exact.search import compile_kernels, exact_search
     from mipforest.searches.lagrangian.limited import LimitedTrees
@@ -204,6 +208,7 @@ def limited_search(
             on_progress=lambda *_: budget.stopped,
             complete=complete,
             threads=settings.threads,
+            box=box,
         )
 
     def guess(relaxed: UnivariateProblem, chosen: IntArray) -> IntArray | None:
@@ -226,4 +231,5 @@ def limited_search(
         )
         return thresholds_of(charged, replace(splits, w=outcome.tree.w, b=outcome.tree.b))
 
-    return Limits(LimitedTrees.of(charged, topology.depth, sums), exact_tree, guess, look, settings.gap)
+    trees = LimitedTrees.of(charged, topology.depth, sums)
+    return Limits(trees, exact_tree, guess, look, settings.gap, box)

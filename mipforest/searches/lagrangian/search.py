@@ -26,6 +26,7 @@ from scipy.optimize import linprog
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.problem.structure import UnivariateProblem
+from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.search import Outcome
 from mipforest.searches.lagrangian.closing import Closing
 from mipforest.searches.lagrangian.limited import LimitedTrees
@@ -113,6 +114,8 @@ class LagrangianSearch:
         Called with what is known after every step; returning ``True`` ends the search.
     gap
         Relative gap within which the best tree will do.
+    box
+        Trees to search among, which ``exact_tree`` keeps to; all of them without it.
     """
 
     trees: LimitedTrees
@@ -120,14 +123,16 @@ class LagrangianSearch:
     guess: Guess
     look: Callable[[Found], bool]
     gap: float
+    box: Box | None = None
     found: Found = field(init=False)
     _cuts: list[tuple[float, FloatArray]] = field(init=False, default_factory=list)
     _stopped: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self.found = Found(
-            np.full(len(self.trees.charges.thresholds), -np.inf), np.zeros(len(self.trees.use))
-        )
+        thresholds = self.trees.charges.thresholds
+        self.found = Found(np.full(len(thresholds), -np.inf), np.zeros(len(self.trees.use)))
+        if self.box is not None:
+            self.found.bounds[~self.box.allowed[0][thresholds.feature]] = np.inf
 
     def run(
         self, start: IntArray | None = None, *, prices: FloatArray | None = None, cutoff: float = np.inf
@@ -151,17 +156,17 @@ class LagrangianSearch:
             return found
         if not len(found.bounds):
             found.bounds = np.full(1, np.inf)  # without a threshold there is no tree but a leaf
-        for k in range(trees.cost.shape[1]):
+        for k in range(trees.cost.shape[1] if self.box is None or not self.box.must[0] else 0):
             labels = np.full(2**trees.depth, k)
             self._offer(np.full(2**trees.depth - 1, -1), labels)
         if start is not None:
             self._label(start)
         if trees.depth == 1:
-            closing = Closing(trees, found.prices)
+            closing = Closing(trees, found.prices, self.box)
             cost, split, labels = closing.best_of_one_split()
             if len(split):
                 self._offer(split, labels)
-            found.bounds[:] = cost - closing.rounding
+            found.bounds = np.maximum(found.bounds, cost - closing.rounding)
             if not np.isfinite(min(cost, found.cost)):
                 self._explain()
             self.look(found)
@@ -192,7 +197,7 @@ class LagrangianSearch:
     def _offer(self, chosen: IntArray, labels: IntArray) -> None:
         """Take a tree as a cut, and as incumbent where it keeps the limits and is better."""
         trees, found = self.trees, self.found
-        chosen = trees.joined(chosen, labels)
+        chosen = trees.joined(chosen, labels, None if self.box is None else self.box.must)
         cost, use, allowed = self._sums(chosen, labels)
         if not allowed:
             return
@@ -247,8 +252,10 @@ class LagrangianSearch:
     def _next_prices(self, most: float, *, shares: bool = False) -> tuple[FloatArray, float] | None:
         """Return the (r,) prices that the cuts favour, and the value that they leave to the relaxation.
 
-        ``shares`` is for prices of sum 1 without costs.
+        ``shares`` is for prices of sum 1 without costs. ``None`` where no tree of a box is known.
         """
+        if not self._cuts:
+            return None
         trees = self.trees
         r, scale = len(trees.use), 1.0 if shares else trees.spread
         A = np.array([[*-excess, 1.0] for _, excess in self._cuts])
@@ -306,9 +313,9 @@ class LagrangianSearch:
         thresholds = trees.charges.thresholds
         if not len(thresholds):
             return
-        if len(thresholds) * thresholds.X.size <= MAX_COMPLETE:
+        if self.box is None and len(thresholds) * thresholds.X.size <= MAX_COMPLETE:
             self.relaxed(found.prices, complete=True)
-        closing = Closing(trees.capped(found.cost), found.prices)
+        closing = Closing(trees.capped(found.cost), found.prices, self.box)
         tried = np.zeros(len(thresholds), dtype=bool)
         while not tried.all():
             root = int(np.where(tried, np.inf, found.bounds).argmin())

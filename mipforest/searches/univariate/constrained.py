@@ -42,6 +42,7 @@ from mipforest.trees import Tree
 from mipforest.trees.topology import subtree
 
 if TYPE_CHECKING:
+    from mipforest.searches.exact.boxes import Box
     from mipforest.searches.lagrangian.search import LagrangianSearch
 
 #: Depth up to which trees are listed, and up to which boxes differ from node to node.
@@ -63,22 +64,10 @@ SMALL = 1e-6
 
 def refusal(restrictions: Restrictions, depth: int) -> str:
     """Say which restrictions are not kept; empty where all are."""
-    if restrictions.is_even and not restrictions.asked:
+    if (restrictions.is_even and not restrictions.asked) or depth <= MAX_LISTED:
         return ""
-    if depth > MAX_LISTED:
-        what = "is asked of trees that are listed" if restrictions.asked else "differs from node to node"
-        return f"a constraint {what}, which the search keeps up to depth {MAX_LISTED}, and depth is {depth}"
-    if (restrictions.required or restrictions.fixed or restrictions.splits) and not _alone(restrictions):
-        return (
-            "a constraint gives a split, limits splits or requires features, and the search keeps that beside limits "
-            "on features and leaf sizes, not on labels or directions"
-        )
-    return ""
-
-
-def _alone(restrictions: Restrictions) -> bool:
-    """Return whether features and leaf sizes alone are restricted."""
-    return restrictions.sums is None and not restrictions.asked
+    what = "is asked of trees that are listed" if restrictions.asked else "differs from node to node"
+    return f"a constraint {what}, which the search keeps up to depth {MAX_LISTED}, and depth is {depth}"
 
 
 @dataclass(order=True)
@@ -179,8 +168,8 @@ class Constrained:
         )
         self._required = tuple(map(self._copies, own.required))
         self._once = np.full(len(self._origin), -1) if own.once is None else own.once[self._origin]
-        #: Whether trees are listed until one satisfies everything: where a box may not differ from node to node.
-        self._lists = bool(own.asked) or not (own.is_even or _alone(own))
+        #: Whether trees are listed: until one satisfies what is asked, or beyond the bound of prices.
+        self._lists = bool(own.asked) or own.sums is not None
         self.bound, self.nodes, self.ended, self.interrupted = 0.0, 0, False, False
         self._closed, self._number = np.inf, 0
         #: Prices of limits on labels, from the first box that was searched.
@@ -208,13 +197,15 @@ class Constrained:
                 self._number += 1  # what is proven of one of them is no bound for all
                 self._solve_all([replace(box, allowed=allowed, paid=everything) for allowed in sets])
                 continue
-            found = self._solve(box)
-            bound = max(box.bound, found.bound)
-            if not found.ended and self._over():
-                open_boxes.append(replace(box, bound=bound))
-                heapq.heapify(open_boxes)
-                break
-            parts = None if found.tree is None else self._parts(box, found.tree)
+            parts, bound = self._parts_to_list(box), box.bound
+            if parts is None:
+                found = self._solve(box)
+                bound = max(box.bound, found.bound)
+                if not found.ended and self._over():
+                    open_boxes.append(replace(box, bound=bound))
+                    heapq.heapify(open_boxes)
+                    break
+                parts = None if found.tree is None else self._parts(box, found.tree)
             if parts is None:
                 self._closed = min(self._closed, bound)
                 continue
@@ -256,7 +247,7 @@ class Constrained:
 
     def _offer_shallower(self, box: _Box) -> None:
         """Offer the best tree of one level less, where that is fast and the search may take long."""
-        if self.problem.topology.depth != FAST_DEPTH + 1 or self._lists or self.restrictions.sums is not None:
+        if self.problem.topology.depth != FAST_DEPTH + 1 or self._lists:
             return
         upper, parts = 2**FAST_DEPTH - 1, [box]
         while parts and not self._over():
@@ -288,8 +279,6 @@ class Constrained:
         B, copies = len(own.allowed), len(self._given)
         allowed = np.hstack([own.allowed, np.zeros((B, copies), dtype=bool)])
         must = np.zeros(B, dtype=bool)
-        if self._lists:
-            allowed[:] = allowed.any(axis=0)
         for split in own.fixed:
             here: BoolArray = (
                 np.isin(self._given, split.thresholds) & own.allowed[split.node][self._origin[-copies:]]
@@ -315,7 +304,7 @@ class Constrained:
             if self._over():
                 self._closed = min([self._closed, *(other.bound for other in boxes[k:])])
                 return
-            if self.restrictions.sums is not None or self._lists:
+            if self._lists:
                 # It takes a moment, and tells which boxes are worth more.
                 box.bound = max(box.bound, self._relaxation(*self._charged(box)))
         for k, box in enumerate(sorted(boxes)):
@@ -374,6 +363,17 @@ class Constrained:
         for limit in self.restrictions.splits:
             if float(limit.weights @ splits) > limit.limit:
                 return self._parts_by_split(box, np.flatnonzero(splits & (limit.weights > 0.0)))
+        return None
+
+    def _parts_to_list(self, box: _Box) -> list[_Box] | None:
+        """Divide a box whose trees may be listed by the nodes that use what is required; ``None`` where all do.
+
+        Listed trees have no split that changes nothing, but at nodes that have to split.
+        """
+        for group in self._required if self._lists else ():
+            others = np.setdiff1d(np.arange(box.allowed.shape[1]), group)
+            if not (box.must & ~box.allowed[:, others].any(axis=1)).any():
+                return self._parts_by_node(box, group)
         return None
 
     def _parts_by_split(self, box: _Box, splits: IntArray) -> list[_Box]:
@@ -469,20 +469,19 @@ class Constrained:
     def _solve(self, box: _Box) -> Solved:
         """Search a box; a tree that satisfies all constraints becomes the incumbent if it is the best one."""
         charged, numbers = self._charged(box)
-        if not self._is_even(box, self._features(box)):
-            found = self._exact(charged, numbers, box=box)
+        own = None if self._is_even(box, self._features(box)) else box
+        if self.restrictions.sums is None:
+            found = self._exact(charged, numbers, box=own)
         else:
-            search = self._exact if self.restrictions.sums is None else self._limited
-            found = search(charged, numbers)
+            found = self._limited(charged, numbers, own)
         if found.tree is not None and self._parts(box, found.tree) is not None:
             return found
         if found.tree is not None and np.isfinite(self.incumbent.offer(found.tree)) and found.ended:
             return found
         # Prices leave a gap: the best tree within limits on labels is then the first one that is listed, too.
-        lists = self._lists or self.restrictions.sums is not None
-        is_open = lists and not (found.ended and found.tree is None)
+        is_open = self._lists and not (found.ended and found.tree is None)
         listable = self.problem.topology.depth <= MAX_LISTED and not self._over()
-        return self._listed(charged, numbers, found) if is_open and listable else found
+        return self._listed(charged, numbers, found, own) if is_open and listable else found
 
     def _charged(self, box: _Box) -> tuple[UnivariateProblem, IntArray]:
         """Return what the trees of a box are charged, and (q,) what its thresholds are among all."""
@@ -496,7 +495,7 @@ class Constrained:
     def _is_even(self, box: _Box, features: IntArray) -> bool:
         """Return whether all nodes of a box may split on the same features, any number of times, and none has to."""
         allowed = box.allowed[:, features]
-        once = self._once[features].max(initial=-1) >= 0 and not self._lists
+        once = self._once[features].max(initial=-1) >= 0
         return not once and not box.must.any() and bool((allowed == allowed[0]).all())
 
     def _tree(
@@ -526,14 +525,12 @@ class Constrained:
 
         ``box`` is given where it differs from node to node; one of fewer levels leaves those below without a split.
         """
-        from mipforest.searches.exact.boxes import Box
         from mipforest.searches.exact.search import compile_kernels, exact_search
 
         depth, budget, within = self.problem.topology.depth, self.problem.budget, None
         if box is not None:
             depth = len(box.must).bit_length()
-            features = self._features(box)
-            within = Box(box.allowed[:, features], box.must, self._once[features]).settled()
+            within = self._within(box)
             if within is None:
                 return Solved(np.inf, None, ended=True)
         if not len(numbers):
@@ -561,12 +558,23 @@ class Constrained:
             tree = self._tree(chosen, numbers, as_it_is=box is not None)
         return Solved(outcome.bound, tree, outcome.ended)
 
-    def _limited(self, charged: UnivariateProblem, numbers: IntArray) -> Solved:
-        """Search within limits on labels."""
-        search, unit = self._limits(charged), charged.unit
+    def _within(self, box: _Box) -> Box | None:
+        """Return a box as searches take it, of the features that some node may split on; ``None`` without a tree."""
+        from mipforest.searches.exact.boxes import Box
+
+        features = self._features(box)
+        return Box(box.allowed[:, features], box.must, self._once[features]).settled()
+
+    def _limited(self, charged: UnivariateProblem, numbers: IntArray, box: _Box | None = None) -> Solved:
+        """Search within limits on labels; ``box`` is given where it differs from node to node."""
+        within = None if box is None else self._within(box)
+        if box is not None and within is None:
+            return Solved(np.inf, None, ended=True)
+        search, unit = self._limits(charged, within), charged.unit
         cutoff = self.incumbent.value * unit
-        # Deeper, prices are guessed first, from trees that are found without a proof.
-        start = np.full(self.problem.topology.n_branches, -1) if self._prices is None else None
+        # Deeper, prices are guessed first, from trees that are found without a proof; these keep to no box.
+        guesses = self._prices is None and box is None and len(numbers) > 0
+        start = np.full(self.problem.topology.n_branches, -1) if guesses else None
         found = search.run(start, prices=self._prices, cutoff=cutoff)
         self._prices = found.prices if self._prices is None else self._prices
         self.nodes += found.evaluated
@@ -587,7 +595,7 @@ class Constrained:
         self.nodes += 1
         return max(0.0, search.relaxed(self._prices) / charged.unit)
 
-    def _limits(self, charged: UnivariateProblem) -> LagrangianSearch:
+    def _limits(self, charged: UnivariateProblem, box: Box | None = None) -> LagrangianSearch:
         from mipforest.searches.lagrangian.plugin import limited_search
 
         sums = self.restrictions.sums
@@ -596,15 +604,21 @@ class Constrained:
         def look(_: object) -> bool:
             return self._tell(self.incumbent.value, self.bound, 0) or monotonic() >= self.deadline()
 
-        return limited_search(self.problem, charged, sums, self.settings, self.deadline, look)
+        return limited_search(self.problem, charged, sums, self.settings, self.deadline, look, box)
 
-    def _listed(self, charged: UnivariateProblem, numbers: IntArray, found: Solved) -> Solved:
-        """List trees of the box by rising objective until one satisfies everything."""
+    def _listed(
+        self, charged: UnivariateProblem, numbers: IntArray, found: Solved, box: _Box | None
+    ) -> Solved:
+        """List trees of a box by rising objective until one satisfies everything.
+
+        ``box`` is given where it differs from node to node.
+        """
         from mipforest.searches.exact.nearly_optimal import compile_kernels, list_trees
 
         depth, problem = self.problem.topology.depth, self.problem
         compile_kernels(problem.budget, charged, depth)
         none = self._tree(np.full(problem.topology.n_branches, -1), numbers)
+        within_box = None if box is None else self._within(box)
         best, leaf = found.bound, problem.formulation.evaluate(none, problem.instance)
         step = FIRST_STEP * max(leaf - best, SMALL * abs(best), SMALL)
         proven, seen = found.bound, -np.inf
@@ -619,6 +633,7 @@ class Constrained:
                 all_labels=charged.loss == "classes",
                 limits=self.restrictions.sums,
                 columns=None,
+                box=within_box,
                 stopped=self._over,
             )
             order = np.argsort(trees.value, kind="stable")
@@ -626,7 +641,7 @@ class Constrained:
                 if trees.value[k] >= self.incumbent.value or self._over():
                     break
                 labels = trees.label[k] if charged.loss == "classes" else None
-                tree = self._tree(trees.chosen[k], numbers, labels)
+                tree = self._tree(trees.chosen[k], numbers, labels, as_it_is=box is not None)
                 self.nodes += 1
                 is_within = all(row.paid(self._used(tree)) <= row.limit for row in self._budgets)
                 if is_within and np.isfinite(self.incumbent.offer(tree)):
