@@ -307,6 +307,7 @@ class ProblemData:
                 f"before it was complete ({self.data.n} samples, depth {self.topology.depth})",
                 hint="give a longer time limit, or fewer samples",
             )
+        self.read_by_hand()
         stated = not self.stated.changes().anything if self.constraints else not self.changed()
         for constraint in constraints:
             if not self.unfinished:

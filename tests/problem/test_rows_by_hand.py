@@ -130,11 +130,15 @@ def test_what_is_none_of_them_is_left_to_the_rows(write):
     assert result.solution.solver == "highs"
 
 
-def test_beside_constraints_as_objects():
+@pytest.mark.parametrize("first", [True, False])
+def test_beside_constraints_as_objects(first):
     problem, other = built("oct", {"alpha": 0.0}, 2), built("oct", {"alpha": 0.0}, 2)
+    if first:
+        splits(problem)
     for one in (problem, other):
         one.constrain(Forbid("a"))
-    splits(problem)
+    if not first:
+        splits(problem)
     other.constrain(AtMostSplits(2))
     result, again = problem.solve(time_limit=60), other.solve(time_limit=60)
     assert result.solution.solver == again.solution.solver == "exact-search"

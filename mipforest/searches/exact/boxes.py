@@ -96,6 +96,10 @@ class BoxSearch(CoverSearch):
     def _first_cover(self) -> Cover:
         return first_cover(self.rows, self.box.allowed[0])
 
+    def _allowed_at_root(self) -> BoolArray:
+        allowed: BoolArray = self.box.allowed[0]
+        return allowed
+
     def _covers_of_sides(self, features: list[int]) -> list[tuple[Cover, list[tuple[int, int]]]]:
         group = self.box.group
         return [

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mipforest.arrays import FloatArray, Int32Array, IntArray
+from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.searches.exact.covers import (
     BEST,
     DONE,
@@ -306,11 +306,17 @@ class CoverSearch:
             work = workspace((self.tables.all_rows(),) * 2, 1)
             evaluate_each(self.tables.loops, work, self._first_thresholds(), self.cost, value, self.stop)
             self.pairs = int(work.counts[0])
+        if (allowed := self._allowed_at_root()) is not None:
+            value[~np.repeat(allowed, self.rows.n_values - 1)] = np.inf
         best = int(value.argmin()) if len(value) else -1
         if best >= 0 and value[best] < self._known - self.tolerance:
             f = int(np.searchsorted(self._first_thresholds(), best, side="right")) - 1
             self._known, self.splits = float(value[best]), [(f, best - int(self._first_thresholds()[f]) + 1)]
         return value
+
+    def _allowed_at_root(self) -> BoolArray | None:
+        """Return (p,) which features the root may split on; ``None`` for all."""
+        return None
 
     def _first_thresholds(self) -> IntArray:
         """Return the number of each feature's first threshold."""

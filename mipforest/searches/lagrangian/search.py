@@ -313,7 +313,7 @@ class LagrangianSearch:
         thresholds = trees.charges.thresholds
         if not len(thresholds):
             return
-        if self.box is None and len(thresholds) * thresholds.X.size <= MAX_COMPLETE:
+        if len(thresholds) * thresholds.X.size <= MAX_COMPLETE:
             self.relaxed(found.prices, complete=True)
         closing = Closing(trees.capped(found.cost), found.prices, self.box)
         tried = np.zeros(len(thresholds), dtype=bool)
