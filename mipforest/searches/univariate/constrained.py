@@ -86,6 +86,8 @@ class _Box:
         (|B|,) whether each node has to split.
     paid
         (b, g) groups of each limit that count as used.
+    best
+        Its best tree, of value ``bound``, where that is known from a box around it.
     """
 
     bound: float
@@ -93,6 +95,7 @@ class _Box:
     allowed: BoolArray = field(compare=False)
     must: BoolArray = field(compare=False)
     paid: tuple[BoolArray, ...] = field(compare=False)
+    best: Tree | None = field(compare=False, default=None)
 
 
 @dataclass(eq=False)
@@ -193,11 +196,17 @@ class Constrained:
             if (sets := self._largest_sets(box)) is not None:
                 everything = tuple(np.ones_like(paid) for paid in box.paid)
                 if self.restrictions.sums is not None:
-                    self._limited(*self._charged(box))  # for its prices
+                    # Its prices and its bound hold for all of them.
+                    box.bound = max(box.bound, self._limited(*self._charged(box)).bound)
                 self._number += 1  # what is proven of one of them is no bound for all
                 self._solve_all([replace(box, allowed=allowed, paid=everything) for allowed in sets])
                 continue
-            parts, bound = self._parts_to_list(box), box.bound
+            parts, bound, best = self._parts_to_list(box), box.bound, box.best
+            if parts is None and best is not None:
+                parts = self._parts(box, best)
+                if parts is None and np.isfinite(self.incumbent.offer(best)) and self._is_closed(bound):
+                    self._closed = min(self._closed, bound)
+                    continue
             if parts is None:
                 found = self._solve(box)
                 bound = max(box.bound, found.bound)
@@ -206,13 +215,15 @@ class Constrained:
                     heapq.heapify(open_boxes)
                     break
                 parts = None if found.tree is None else self._parts(box, found.tree)
+                best = found.tree if found.ended else None
             if parts is None:
                 self._closed = min(self._closed, bound)
                 continue
             for part in parts:
                 if (settled := self._settled(part)) is not None:
                     self._number += 1
-                    heapq.heappush(open_boxes, replace(settled, bound=bound, number=self._number))
+                    own = best if best is not None and self._has(settled, best) else None
+                    heapq.heappush(open_boxes, replace(settled, bound=bound, number=self._number, best=own))
             self.bound = min([self._closed, *(other.bound for other in open_boxes)])
         left = min((box.bound for box in open_boxes), default=np.inf)
         self.bound = min(self._closed, left)
@@ -289,6 +300,15 @@ class Constrained:
             allowed[split.node, -copies:] = here
         return _Box(0.0, 0, allowed, must, tuple(self._nothing(row) for row in self._budgets))
 
+    def _has(self, box: _Box, tree: Tree) -> bool:
+        """Return whether a tree of the box around it is in a box."""
+        used = chosen_features(tree)
+        allowed = np.zeros((len(box.must), self.problem.data.p), dtype=bool)
+        for k, j in enumerate(self._origin.tolist()):
+            allowed[:, j] |= box.allowed[:, k]
+        splits = used >= 0
+        return bool((splits | ~box.must).all() and allowed[splits, used[splits]].all())
+
     def _copies(self, features: IntArray) -> IntArray:
         """Return some features of the problem with those that stand for one of them."""
         return np.flatnonzero(np.isin(self._origin, features))
@@ -355,7 +375,7 @@ class Constrained:
         used = self._used(tree)
         for k, row in enumerate(self._budgets):
             if row.paid(used) > row.limit:
-                return self._parts_by_cost(box, k, used)
+                return self._parts_by_cost(box, k, chosen_features(tree))
         for group in self._required:
             if not used[group].any():
                 return self._parts_by_node(box, group)
@@ -387,15 +407,19 @@ class Constrained:
             must[at] = True
         return [replace(box, allowed=allowed), replace(box, must=must)]
 
-    def _parts_by_cost(self, box: _Box, broken: int, used: BoolArray) -> list[_Box]:
-        """Return the box without the dearest group that its tree uses and that is not paid, and with it paid."""
+    def _parts_by_cost(self, box: _Box, broken: int, used: IntArray) -> list[_Box]:
+        """Return the box without the dearest group that its tree uses and that is not paid, and with it paid.
+
+        ``used`` are the features of its nodes. Of equally dear groups it is the one that is used nearest to the root:
+        without it most of the tree changes.
+        """
         row, paid = self._budgets[broken], box.paid[broken]
         open_groups = [
-            k for k, group in enumerate(row.groups) if used[group].any() and not paid[k] and row.cost[k] > 0.0
+            (row.cost[k], -int(np.isin(used, self._origin[group]).argmax()), k)
+            for k, group in enumerate(row.groups)
+            if np.isin(used, self._origin[group]).any() and not paid[k] and row.cost[k] > 0.0
         ]
-        dearest = max(
-            open_groups, key=lambda k: row.cost[k]
-        )  # there is one: what is paid is within the limit
+        dearest = max(open_groups)[2]  # there is one: what is paid is within the limit
         without, more = box.allowed.copy(), paid.copy()
         without[:, row.groups[dearest]] = False
         more[dearest] = True
