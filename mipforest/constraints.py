@@ -16,6 +16,7 @@ The same constraints as objects, which options and files make, are in :mod:`mipf
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
@@ -105,6 +106,13 @@ def _split(problem: Built, feature: str, threshold: float, *, node: int = 0) -> 
     return Split(feature, threshold, node) if parts.any() else None
 
 
+def _range(
+    _: Built, feature: str, least: float = -math.inf, most: float = math.inf, *, node: int = 0
+) -> Constraint:
+    ends = (None if least == -math.inf else least), (None if most == math.inf else most)
+    return Split(feature, ends, node)
+
+
 forbid_features = _stated(rows.forbid_features, lambda _, features, *, nodes=None: Forbid(features, nodes))
 require_features = _stated(rows.require_features, lambda _, features: Require(features))
 feature_budget = _stated(rows.feature_budget, _budget)
@@ -112,6 +120,7 @@ at_most_of = _stated(rows.at_most_of, _at_most_of)
 once_per_path = _stated(rows.once_per_path, lambda _, features=None: OncePerPath(features))
 monotone = _stated(rows.monotone, lambda _, feature, *, increasing=True: Monotone(feature, increasing))
 fix_split = _stated(rows.fix_split, _split)
+keep_split = _stated(rows.keep_split, _range)
 min_samples_leaf = _stated(rows.min_samples_leaf, _min_leaf)
 min_weight_fraction_leaf = _stated(
     rows.min_weight_fraction_leaf, lambda _, share: MinLeaf(f"{100 * share!r}%")
@@ -136,6 +145,7 @@ __all__ = [
     "fix_split",
     "forbid_features",
     "forbid_label",
+    "keep_split",
     "limit_label",
     "max_false_negatives",
     "max_total",

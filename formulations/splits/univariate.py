@@ -188,6 +188,23 @@ class Routing(ABC):
             f"{name_of(self.data, np.atleast_1d(j))}; fix the assignment of the samples with problem.model['z'] instead"
         )
 
+    def keep_split(self, m: Model, t: int, features: IntArray, least: FloatArray, most: FloatArray) -> None:
+        """Add rows: node t splits on one of some features, with a threshold in the range of each."""
+        raise NotExpressed(
+            f"these splits keep a margin, and node {t} none of its own; fix the assignment of the samples with "
+            "problem.model['z'] instead"
+        )
+
+    def _in_range(
+        self, features: IntArray, least: FloatArray, most: FloatArray
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return those of some features that part the samples in a range; an error where none does."""
+        x = self.data.X[:, features]
+        parts = (x < most).any(axis=0) & (x >= least).any(axis=0) & (x.min(axis=0) < x.max(axis=0))
+        if not parts.any():
+            raise one_sided(self.data, int(features[0]), float(least[0]))
+        return features[parts], least[parts], most[parts]
+
     def _parting(self, j: int | IntArray, threshold: float | FloatArray) -> tuple[IntArray, FloatArray]:
         """Return those of some splits that part the samples; an error where none does."""
         features, at = np.atleast_1d(j), np.atleast_1d(threshold)
@@ -212,6 +229,9 @@ class RoutingExpressions(TreeExpressions):
 
     def fix_split(self, t: int, j: int | IntArray, threshold: float | FloatArray) -> None:
         self.routing.fix_split(self.m, t, j, threshold)
+
+    def keep_split(self, t: int, features: IntArray, least: FloatArray, most: FloatArray) -> None:
+        self.routing.keep_split(self.m, t, features, least, most)
 
     def feature_blocks(self) -> tuple[str, ...]:
         return ("a", "s")
@@ -302,6 +322,17 @@ class UnivariateRouting(Routing):
         # Rows (2.13) keep the threshold eps_j above the left side.
         m.add(f"{name}_above_left", b >= (below + self.gaps[features]) @ chosen)
         m.add(f"{name}_below_right", b <= above @ chosen)
+
+    def keep_split(self, m: Model, t: int, features: IntArray, least: FloatArray, most: FloatArray) -> None:
+        features, least, most = self._in_range(features, least, most)
+        x, lowest = self.data.X[:, features], self.data.X[:, features].min(axis=0)
+        below = np.where(x < least, x, lowest).max(axis=0)
+        above = np.where(x >= most, x, np.inf).min(axis=0)
+        name, b, chosen = f"split_n{t}", m["b"][t], m["a"][t, features]
+        m.add(f"{name}_feature", chosen.sum() == 1)
+        # Rows (2.13) keep the threshold eps_j above the left side.
+        m.add(f"{name}_above_left", b >= (below + self.gaps[features]) @ chosen)
+        m.add(f"{name}_below_right", b <= np.minimum(above, x.max(axis=0)) @ chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -430,6 +461,18 @@ class ThresholdRouting(Routing):
         chosen = u[self.thresholds.first[features]]  # 1 where the node splits on the feature
         m.add(f"split_n{t}", u == on.T @ chosen)
         m.add(f"split_n{t}_feature", chosen.sum() == 1)
+
+    def keep_split(self, m: Model, t: int, features: IntArray, least: FloatArray, most: FloatArray) -> None:
+        features, least, most = self._in_range(features, least, most)
+        u, own = m["u"][t], [self.thresholds.of(int(j)) for j in features]
+        values = [np.unique(self.data.X[:, j]) for j in features]
+        # A threshold's variable is 1 where the node has it or a higher one of its feature.
+        at_least = [max(1, int((x < low).sum())) - 1 for x, low in zip(values, least, strict=True)]
+        m.add(f"split_n{t}", u[[of.start + k for of, k in zip(own, at_least, strict=True)]].sum() == 1)
+        for j, of, x, high in zip(features, own, values, most, strict=True):
+            above = of.start + int((x < high).sum())
+            if above < of.stop:
+                m.add(f"split_n{t}_most_{j}", u[above] == 0)
 
 
 @dataclass(frozen=True, eq=False)

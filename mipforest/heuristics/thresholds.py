@@ -6,6 +6,7 @@ Samples with equal features go to the same leaf, and are merged into groups firs
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -66,18 +67,23 @@ class Thresholds:
         )
         return few, numbers
 
-    def with_copies(self, chosen: IntArray) -> Thresholds:
-        """Return these thresholds, and some of them once more, each as that of a further feature of two values."""
-        p, d = self.n_features, len(chosen)
-        goes_left = self.X[:, self.feature[chosen]] < self.value[chosen]
+    def with_copies(self, chosen: Sequence[IntArray]) -> Thresholds:
+        """Return these thresholds, and some of them once more: each set of one feature's, as those of a further one."""
+        p, columns, left = self.n_features, [self.X], [self.left]
+        for own in chosen:
+            # The new feature counts the thresholds that a group is not below.
+            x = np.searchsorted(self.value[own], self.X[:, self.feature[own[0]]], side="right")
+            columns.append(x[:, None].astype(float))
+            left.append(sparse.csr_array((x[:, None] == np.arange(len(own))).astype(float)))
+        sizes = [len(own) for own in chosen]
         return Thresholds(
-            X=np.hstack([self.X, ~goes_left]),
+            X=np.hstack(columns),
             group=self.group,
-            feature=np.concatenate([self.feature, np.arange(p, p + d)]),
-            value=np.concatenate([self.value, np.full(d, 0.5)]),
-            first=np.concatenate([self.first, len(self) + 1 + np.arange(d)]),
-            left=sparse.csr_array(sparse.hstack([self.left, sparse.csr_array(goes_left.astype(float))])),
-            names=self.names + tuple(self.names[j] for j in self.feature[chosen]),
+            feature=np.concatenate([self.feature, np.repeat(np.arange(p, p + len(chosen)), sizes)]),
+            value=np.concatenate([self.value, *(np.arange(size) + 0.5 for size in sizes)]),
+            first=np.concatenate([self.first, len(self) + np.cumsum(sizes, dtype=np.int64)]),
+            left=sparse.csr_array(sparse.hstack(left)),
+            names=self.names + tuple(self.names[self.feature[own[0]]] for own in chosen),
         )
 
     @property

@@ -123,6 +123,10 @@ class TreeExpressions:
         """
         raise self._missing("how to fix a split")
 
+    def keep_split(self, t: int, features: IntArray, least: FloatArray, most: FloatArray) -> None:  # noqa: ARG002
+        """Add rows: branch node t splits on one of some features, with a (scaled) threshold in the range of each."""
+        raise self._missing("how to keep a split to some thresholds")
+
     def fixed_splits(self) -> dict[int, tuple[int, float]]:
         """Return, by branch node, feature and (scaled) threshold of the splits that :meth:`fix_split` has fixed.
 

@@ -149,6 +149,10 @@ CASES = [
         lambda s, leaf, c, y, X: sum({0: 2, 1: 1, 2: 0}[j] for j in used(s)) <= 2,
     ),
     (Split("dose", 2), lambda s, leaf, c, y, X: s[0] == (1, 2)),
+    (Split("dose", (1.5, 2)), lambda s, leaf, c, y, X: s[0] == (1, 2)),
+    (Split("age", (None, 2)), lambda s, leaf, c, y, X: s[0] in [(0, 1), (0, 2)]),
+    (Split("sex", None), lambda s, leaf, c, y, X: s[0] is not None and s[0][0] == 2),
+    (Split("sex", None, 1), lambda s, leaf, c, y, X: s[1] is not None and s[1][0] == 2),
     (MinLeaf(4), lambda s, leaf, c, y, X: min(size for size in np.bincount(leaf) if size) >= 4),
     (MinLeaf("25%"), lambda s, leaf, c, y, X: min(size for size in np.bincount(leaf) if size) >= 3.5),
     (Parity("sex", 0.1), lambda s, leaf, c, y, X: difference(X[:, 2], c) <= 0.1),
@@ -178,6 +182,56 @@ def test_the_optimum_is_that_of_enumeration(data, trees, constraint, allowed):
     assert at_least(held.value, held.limit) if above else at_least(held.limit, held.value)
     if held.binds is False:  # it stands nowhere in the way
         assert not same(held.value, held.limit)
+
+
+@pytest.mark.parametrize("variant", ["tight", "paper"])
+@pytest.mark.parametrize(
+    "split",
+    [Split("age", (1.5, 2.5)), Split("dose", (None, 1), 1), Split("sex", None), Split("age", None, 2)],
+)
+def test_rows_of_a_range_of_thresholds_have_the_same_optimum(data, split, variant):
+    searched = build(data)
+    searched.constrain(split)
+    problem = get_formulation("oct")(variant=variant).build(data, depth=2)
+    problem.constrain(split)
+    by_rows = problem.solve("highs", time_limit=60, start=None)
+    assert by_rows.status == "optimal"
+    assert split.admits(by_rows.tree, data)
+    assert same(by_rows.objective, searched.solve("exact-search", gap=0.0).objective)
+
+
+@pytest.mark.parametrize(
+    ("text", "split"),
+    [
+        ("age", Split("age", None)),
+        ("2: age in 1..3", Split("age", (1, 3), 2)),
+        ("age in ..3", Split("age", (None, 3))),
+        ("1: age in 1.5..", Split("age", (1.5, None), 1)),
+    ],
+)
+def test_a_range_of_thresholds_is_read_and_written(text, split):
+    assert Split.parse(text) == [split]
+    assert split.words == text
+    kept = split.to_dict()
+    assert Split.from_dict({key: value for key, value in kept.items() if key != "kind"}) == split
+
+
+@pytest.mark.parametrize(
+    ("split", "why"),
+    [
+        (lambda: Split("age", (3, 1)), "no threshold is from 3 to 1"),
+        (lambda: Split("age", ("a", 1)), "is no threshold"),
+        (lambda: Split("age", (np.inf, None)), "finite numbers"),
+    ],
+)
+def test_what_is_no_range_is_refused(split, why):
+    with pytest.raises(DataError, match=why):
+        split()
+
+
+def test_a_range_that_parts_no_samples_is_refused(data):
+    with pytest.raises(DataError, match="puts all training samples on one side: age lies between 0 and 3"):
+        build(data).constrain(Split("age", (7, 9)))
 
 
 def test_monotone_trees_hold_it_and_others_do_not(data):

@@ -48,7 +48,7 @@ class EveryTree:
         )
         feature = np.array([j for j, _ in options])
         right = np.array([np.ones(n, bool) if j < 0 else X[:, j] >= v for j, v in options])
-        self.feature = feature[self.splits]
+        self.feature, self.at = feature[self.splits], np.array([v for _, v in options])[self.splits]
         root = right[self.splits[:, 0]]
         below = np.where(root, right[self.splits[:, 2]], right[self.splits[:, 1]])
         self.leaf = 2 * root + below
@@ -99,6 +99,14 @@ class EveryTree:
                 return ones & (self.used() @ prices <= budget + 1e-9)[:, None]
             case c.MinLeaf(least):
                 return ones & ((self.size == 0) | (self.size >= least)).all(axis=1)[:, None]
+            case c.Split(feature, threshold, node) if not isinstance(threshold, float):
+                least, most = threshold or (None, None)
+                x, at = np.unique(self.X[:, names.index(feature)]), self.at[:, node]
+                below = (x[:, None] < at).sum(axis=0)
+                first = 1 if least is None else max(1, (x < least).sum())
+                last = len(x) if most is None else (x < most).sum()
+                splits = self.feature[:, node] == names.index(feature)
+                return ones & (splits & (first <= below) & (below <= last))[:, None]
             case c.Split(feature, threshold, node):
                 j = names.index(feature)
                 splits = self.feature[:, node] == j
@@ -159,6 +167,7 @@ class EverySplit(EveryTree):
         stops = splits == 0
         self.splits = splits[~(stops[:, [0, 0, 1, 1, 2, 2]] & ~stops[:, 1:]).any(axis=1)]
         self.feature = np.array([j for j, _ in options])[self.splits]
+        self.at = np.array([v for _, v in options])[self.splits]
         right = np.array([np.ones(n, bool) if j < 0 else X[:, j] >= v for j, v in options])
         at = np.zeros((len(self.splits), n), np.int64)
         for _ in range(3):
@@ -207,6 +216,10 @@ class EveryMean(EverySplit):
         self.value = (value / lost(np.ones(len(y), bool)) + alpha * splits)[:, None]
 
 
+#: Ranges of thresholds of features with the values 0, 1 and 2.
+RANGES = [None, (0.5, None), (None, 0.7), (1.0, 1.5), (1.2, 2.5)]
+
+
 def drawn_of_nodes(rng, X, depth):
     """Draw a constraint that differs from node to node, or that some node has to satisfy."""
     some = [f"x{j}" for j in range(X.shape[1])]
@@ -217,6 +230,7 @@ def drawn_of_nodes(rng, X, depth):
         lambda: c.OncePerPath(None if rng.integers(2) else (pick(),)),
         lambda: c.Require((pick(),)),
         lambda: c.Split(pick(), float(rng.choice([0.5, 1.5])), int(rng.integers(3))),
+        lambda: c.Split(pick(), RANGES[rng.integers(len(RANGES))], int(rng.integers(3))),
         lambda: c.AtMostSplits(int(rng.integers(0, 2**depth - 1))),
         lambda: c.AtMostSplits(2, tuple(rng.integers(0, 3, 2**depth - 1).tolist())),
     ]
@@ -329,7 +343,10 @@ def case_of_labels(seed):
     data = Dataset.from_arrays(X, y, features=[f"x{j}" for j in range(p)], weights=weight)
     asked = [drawn_constraint(rng, p, K, n, binary=False) for _ in range(int(rng.integers(1, 3)))]
     drawn = [drawn_of_nodes(rng, X, 3) for _ in range(int(rng.integers(1, 3)))]
-    drawn = [c.Split(one.feature, 0.5, one.node) if isinstance(one, c.Split) else one for one in drawn]
+    drawn = [
+        c.Split(one.feature, 0.5 if rng.integers(2) else None, one.node) if isinstance(one, c.Split) else one
+        for one in drawn
+    ]
     asked += [one for k, one in enumerate(drawn) if all(type(one) is not type(other) for other in drawn[:k])]
     trees = EveryLabeling(X, y, weight, K, alpha)
     best = trees.value[np.logical_and.reduce([trees.holds(one) for one in asked])].min(initial=np.inf)

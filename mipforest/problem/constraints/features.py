@@ -547,8 +547,11 @@ def _check_node(kind: str, problem: Built, node: int) -> None:
 
 
 #: ``1: age >= 60``, with or without the node.
-_SPLIT = re.compile(r"(?:(?P<node>\d+)\s*:)?\s*(?P<feature>.+?)\s*(?P<sign>>=|<)\s*(?P<threshold>[^<>=]+)")
-_LEVEL = re.compile(r"(?:(?P<node>\d+)\s*:)?\s*(?P<feature>[^<>]+=[^<>]+)")
+_NODE = r"(?:(?P<node>\d+)\s*:)?\s*"
+_SPLIT = re.compile(_NODE + r"(?P<feature>.+?)\s*(?P<sign>>=|<)\s*(?P<threshold>[^<>=]+)")
+_BETWEEN = re.compile(_NODE + r"(?P<feature>.+?)\s+in\s+(?P<least>\S*)\.\.(?P<most>\S*)")
+_LEVEL = re.compile(_NODE + r"(?P<feature>[^<>]+=[^<>]+)")
+_FEATURE = re.compile(_NODE + r"(?P<feature>[^<>]+)")
 
 
 @dataclass(frozen=True)
@@ -558,62 +561,106 @@ class Split(Constraint):
     Attributes
     ----------
     feature
-        A column of numbers, or a feature.
+        A column of numbers, or a feature; where any threshold will do, a column of levels, too.
     threshold
-        In original units.
+        In original units. Two numbers, or ``None`` for one of them, are the least and the greatest threshold that the
+        node may have; ``None`` is any.
     node
         Branch node in heap order: the root is 0, the nodes below node t are 2t + 1 (left) and 2t + 2.
     """
 
     feature: str
-    threshold: float
+    threshold: float | tuple[float | None, float | None] | None = None
     node: int = 0
 
     kind: ClassVar[str] = "split"
 
     def __post_init__(self) -> None:
-        try:
-            object.__setattr__(self, "threshold", float(self.threshold))
-        except (TypeError, ValueError):
-            raise DataError(f"split: {self.threshold!r} is no threshold; give a number") from None
-        if not np.isfinite(self.threshold):
-            raise DataError(f"split: the threshold is {self.threshold}; give a finite number")
+        object.__setattr__(self, "threshold", self._read(self.threshold))
         object.__setattr__(self, "node", count(self.kind, self.node))
         name(self.kind, self.feature)
 
+    @staticmethod
+    def _read(given: Any) -> float | tuple[float | None, float | None] | None:
+        try:
+            if isinstance(given, tuple | list):
+                least, most = (None if one is None else float(one) for one in given)
+            else:
+                least = most = None if given is None else float(given)
+        except (TypeError, ValueError):
+            raise DataError(
+                f"split: {given!r} is no threshold; give a number, or the least and the greatest one"
+            ) from None
+        numbers = [one for one in (least, most) if one is not None]
+        if not np.isfinite(numbers).all():
+            raise DataError(f"split: the threshold is {given}; give finite numbers")
+        if numbers != sorted(numbers):
+            raise DataError(
+                f"split: no threshold is from {numbers[0]:g} to {numbers[1]:g}; give the least one first"
+            )
+        return (least, most) if isinstance(given, tuple | list) and numbers else least
+
     @classmethod
     def parse(cls, text: str) -> list[Self]:
-        """Read ``age >= 60``, ``age < 60``, ``colour=red``, or one of these after a node, as in ``1: age >= 60``."""
-        if found := _SPLIT.fullmatch(text.strip()):
+        """Read ``age >= 60``, ``age in 50..60``, ``age``, ``colour=red``; with a node as in ``1: age >= 60``."""
+        given = text.strip()
+        if found := _BETWEEN.fullmatch(given):
+            ends = tuple(found[end] or None for end in ("least", "most"))
+            return [cls(found["feature"], ends, int(found["node"] or 0))]  # type: ignore[arg-type]
+        if found := _SPLIT.fullmatch(given):
             return [cls(found["feature"], found["threshold"], int(found["node"] or 0))]  # type: ignore[arg-type]
-        if found := _LEVEL.fullmatch(text.strip()):
+        if found := _LEVEL.fullmatch(given):
             return [cls(found["feature"].strip(), 0.5, int(found["node"] or 0))]
+        if found := _FEATURE.fullmatch(given):
+            return [cls(found["feature"].strip(), None, int(found["node"] or 0))]
         raise DataError(
-            f"split: {text!r} is no split; write it as 'age >= 60', at another node than the root as '1: age >= 60'"
+            f"split: {text!r} is no split; write it as 'age >= 60', 'age in 50..60' or 'age', at another node than the "
+            "root as '1: age >= 60'"
         )
 
     @property
     def words(self) -> str:
         """The split, with its node where this is not the root."""
-        return (f"{self.node}: " if self.node else "") + f"{self.feature} >= {self.threshold:.10g}"
+        at = f"{self.node}: " if self.node else ""
+        if isinstance(self.threshold, tuple):
+            least, most = ("" if one is None else f"{one:.10g}" for one in self.threshold)
+            return f"{at}{self.feature} in {least}..{most}"
+        return f"{at}{self.feature}" + ("" if self.threshold is None else f" >= {self.threshold:.10g}")
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The least and the greatest threshold."""
+        if isinstance(self.threshold, float):
+            return self.threshold, self.threshold
+        least, most = self.threshold or (None, None)
+        return -np.inf if least is None else least, np.inf if most is None else most
 
     def rows(self, problem: Built) -> None:
-        """Add the rows of :func:`mipforest.constraints.fix_split`."""
+        """Add the rows of :func:`mipforest.constraints.fix_split` or ``keep_split``."""
         _check_node(self.kind, problem, self.node)
         own = features_named(problem.data, self.feature)
         if len(own) == 1 and self.feature in problem.data.features.labels:
-            x = problem.data.X_raw[:, own[0]]
-            if not x.min() < self.threshold <= x.max():
+            x, (least, most) = problem.data.X_raw[:, own[0]], self._ends
+            if not (least <= x.max() and x.min() < most):
                 raise DataError(
                     f"split: {self.words} puts all training samples on one side: {self.feature} lies between "
                     f"{x.min():g} and {x.max():g}; choose a threshold inside"
                 )
-        helpers.fix_split(problem, self.feature, self.threshold, node=self.node)
+        if isinstance(self.threshold, float):
+            helpers.fix_split(problem, self.feature, self.threshold, node=self.node)
+        else:
+            helpers.keep_split(problem, self.feature, *self._ends, node=self.node)
 
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
-        """Count the training samples at the node that the split sends to the wrong side."""
+        """Count the training samples at the node that the split sends to the wrong side.
+
+        Where several thresholds will do, it is 1 if the node has none of them, else 0.
+        """
         own = features_named(data, self.feature)
         base = {column.name: column.base for column in data.encoding.columns}.get(self.feature, 0)
+        if not isinstance(self.threshold, float):
+            wrong_split = not self._has(tree, own, data, base)
+            return Holding(float(wrong_split), 0.0, None, not wrong_split)
         left = data.X_raw[:, own] < self.threshold - base
         known = (left == left[:, :1]).all(axis=1)  # missing values may go either way
         at = np.asarray(tree.apply(data.X_raw))
@@ -625,19 +672,34 @@ class Split(Constraint):
         wrong = (child > 0) & known & ((child == 2 * self.node + 1) != left[:, 0])
         return Holding(float(wrong.sum()), 0.0, None, not wrong.any())
 
+    def _has(self, tree: Predictor, own: IntArray, data: Dataset, base: float) -> bool:
+        """Return whether a tree's node splits on one of some features, with a threshold in the range."""
+        if not isinstance(tree, Tree) or tree.is_oblique or tree.is_trivial(self.node):
+            return False
+        j = int(np.flatnonzero(tree.w[self.node])[0])
+        if j not in own.tolist():
+            return False
+        x, (least, most) = np.unique(data.X_raw[:, j]), self._ends
+        weights, intercepts = tree.original_units()
+        below = int((x < -intercepts[self.node] / weights[self.node, j]).sum())
+        # Thresholds between the same two training values are one.
+        return max(1, int((x < least - base).sum())) <= below <= int((x < most - base).sum())
+
     def admits(self, tree: Predictor, data: Dataset) -> bool:
         """Return whether a tree sends samples so, and its node has a split: the rows pay for one, reached or not."""
         is_none = isinstance(tree, Tree) and not tree.is_oblique and tree.is_trivial(self.node)
         return not is_none and super().admits(tree, data)
 
     def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:
-        """Give the node the thresholds that part the training samples alike."""
-        features, at = helpers.scaled_split(problem, self.feature, self.threshold)
+        """Give the node the thresholds that part the training samples alike, or those of the range."""
+        features, least, most = helpers.scaled_range(problem, self.feature, *self._ends)
         fixed = []
-        for j, value in zip(features, at, strict=True):
-            x = problem.data.X[:, j]
-            if (x < value).any() and (x >= value).any():
-                # The threshold between the same two values: the number of values below it tells which.
-                below = len(np.unique(x[x < value]))
-                fixed.append(thresholds.first[j] + below - 1)
-        return replace(own, fixed=(*own.fixed, FixedSplit(self.node, np.array(fixed, dtype=np.int64))))
+        for j, low, high in zip(features, least, most, strict=True):
+            x = np.unique(problem.data.X[:, j])
+            # The threshold between the same two values: the number of values below it tells which.
+            first, last = max(1, int((x < low).sum())), min(len(x) - 1, int((x < high).sum()))
+            if isinstance(self.threshold, float) and not 0 < int((x < low).sum()) < len(x):
+                continue
+            fixed.append(thresholds.first[j] + np.arange(first, last + 1) - 1)
+        chosen = np.concatenate(fixed) if fixed else np.zeros(0)
+        return replace(own, fixed=(*own.fixed, FixedSplit(self.node, chosen.astype(np.int64))))

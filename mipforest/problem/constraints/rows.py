@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -297,6 +298,44 @@ def fix_split(problem: Built, feature: str, threshold: float, *, node: int = 0) 
         _expressions(problem).fix_split(node, int(own[0]), float(scaled[0]))
     else:
         _expressions(problem).fix_split(node, own, scaled)
+
+
+def keep_split(
+    problem: Built, feature: str, least: float = -math.inf, most: float = math.inf, *, node: int = 0
+) -> None:
+    """Have a node split on a column or feature, with a threshold in a range.
+
+    Parameters
+    ----------
+    problem
+        A built problem of a univariate model.
+    feature
+        Name of a column, or of a feature. Of a column that is several features, it is a split on one of them.
+    least, most
+        Least and greatest threshold, in original units; a column of levels has none.
+    node
+        Branch node in heap order; the root is 0.
+
+    Raises
+    ------
+    DataError
+        If the feature is unknown, or a column of levels that is to have a range.
+    NotExpressed
+        If the model cannot express it, or no threshold of the range parts the training samples.
+    """
+    own, low, high = scaled_range(problem, feature, least, most)
+    _expressions(problem).keep_split(node, own, low, high)
+
+
+def scaled_range(
+    problem: Built, feature: str, least: float, most: float
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return the features that a split on a column may read, and the scaled range of the threshold of each."""
+    if least == -math.inf and most == math.inf:
+        (own,) = _named(problem, feature)
+        return own, np.full(len(own), -np.inf), np.full(len(own), np.inf)
+    own, low = scaled_split(problem, feature, least)
+    return own, low, scaled_split(problem, feature, most)[1]
 
 
 def scaled_split(problem: Built, feature: str, threshold: float) -> tuple[IntArray, FloatArray]:

@@ -3,8 +3,8 @@ r"""The best univariate tree that satisfies constraints: branch and bound over s
 **Boxes.** All bounds of the exact search hold for any set of trees that is chosen without looking at the samples, such
 as that of the trees whose nodes split on some features alone (a *box*). The exact search finds the best tree of a box,
 also of one that differs from node to node (:mod:`mipforest.searches.exact.boxes`), and
-:mod:`mipforest.searches.lagrangian` that within limits on sums over labels. A split that is given is a feature of two
-values, which its node has to split on and no other node may.
+:mod:`mipforest.searches.lagrangian` that within limits on sums over labels. Thresholds that are given to
+a node are those of a feature of their own, which that node has to split on and no other node may.
 
 **Limits on what is used.** A row :math:`\sum_g c_g [\text{some feature of } g \text{ is used}] \le h` is branched on:
 where the best tree of a box breaks it, one of its groups is forbidden in one part of the box and *paid* in the other.
@@ -33,7 +33,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.heuristics.thresholds import chosen_features, tree_of_thresholds
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
-from mipforest.problem.restrictions import Restrictions, UsedRow
+from mipforest.problem.restrictions import FixedSplit, Restrictions, UsedRow
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.problem.tree_search import SearchEvents
 from mipforest.settings import SolveSettings
@@ -68,6 +68,20 @@ def refusal(restrictions: Restrictions, depth: int) -> str:
         return ""
     what = "is asked of trees that are listed" if restrictions.asked else "differs from node to node"
     return f"a constraint {what}, which the search keeps up to depth {MAX_LISTED}, and depth is {depth}"
+
+
+def _given_to_nodes(fixed: tuple[FixedSplit, ...]) -> dict[int, IntArray]:
+    """Return by node the thresholds that all splits that are given to it have in common."""
+    found: dict[int, IntArray] = {}
+    for split in fixed:
+        own = np.unique(split.thresholds)
+        found[split.node] = np.intersect1d(found[split.node], own) if split.node in found else own
+    return found
+
+
+def _by_feature(given: IntArray, of: IntArray) -> list[list[int]]:
+    """Return given thresholds by their features."""
+    return [given[of[given] == j].tolist() for j in np.unique(of[given])]
 
 
 @dataclass(order=True)
@@ -156,15 +170,23 @@ class Constrained:
         self.problem, self.settings, self.incumbent, self.events = problem, settings, incumbent, events
         self.deadline, self.restrictions = deadline, problem.restrictions
         own = self.restrictions
-        #: Given splits among the thresholds of the problem; each is a feature of its own behind the others.
-        thresholds, self._given = charged.thresholds, np.zeros(0, dtype=np.int64)
-        if own.fixed:
-            self._given = np.unique(np.concatenate([split.thresholds for split in own.fixed]))
-            thresholds = thresholds.with_copies(self._given)
+        thresholds, of = charged.thresholds, charged.thresholds.feature
+        #: By node, the thresholds that are given to it; and their sets by feature, each a feature behind the others
+        #: where it is not all thresholds of the feature.
+        self._fixed = _given_to_nodes(own.fixed)
+        parts = [part for given in self._fixed.values() for part in _by_feature(given, of)]
+        sets = {
+            tuple(part) for part in parts if len(part) < len(thresholds.value[thresholds.of(of[part[0]])])
+        }
+        self._sets = [np.array(one) for one in sorted(sets)]
+        #: (q',) the threshold of the problem that each of theirs is.
+        self._given = np.concatenate([np.zeros(0, dtype=np.int64), *self._sets])
+        if self._sets:
+            thresholds = thresholds.with_copies(self._sets)
         self.charged = replace(charged, N_min=own.N_min, thresholds=thresholds)
         #: (p,) the feature of the problem that each feature stands for.
-        self._origin = np.concatenate(
-            [np.arange(charged.thresholds.n_features), charged.thresholds.feature[self._given]]
+        self._origin = np.array(
+            [*range(charged.thresholds.n_features), *(of[one[0]] for one in self._sets)], dtype=np.int64
         )
         self._budgets = tuple(
             replace(row, groups=tuple(map(self._copies, row.groups))) for row in own.budgets
@@ -287,18 +309,21 @@ class Constrained:
     def _everything(self) -> _Box:
         """Return the box of all trees within what is said of nodes."""
         own = self.restrictions
-        B, copies = len(own.allowed), len(self._given)
+        B, copies = len(own.allowed), len(self._sets)
         allowed = np.hstack([own.allowed, np.zeros((B, copies), dtype=bool)])
         must = np.zeros(B, dtype=bool)
-        for split in own.fixed:
-            here: BoolArray = (
-                np.isin(self._given, split.thresholds) & own.allowed[split.node][self._origin[-copies:]]
-            )
-            if must[split.node]:
-                here &= allowed[split.node, -copies:]
-            allowed[split.node], must[split.node] = False, True
-            allowed[split.node, -copies:] = here
+        for node, given in self._fixed.items():
+            allowed[node], must[node] = False, True
+            of = self.charged.thresholds.feature  # the copies come last
+            for part in _by_feature(given, of):
+                copy = [k for k, one in self._copied() if one.tolist() == part]
+                j = int(of[part[0]])
+                allowed[node, copy[0] if copy else j] = own.allowed[node, j]
         return _Box(0.0, 0, allowed, must, tuple(self._nothing(row) for row in self._budgets))
+
+    def _copied(self) -> list[tuple[int, IntArray]]:
+        """Return the features that stand for given thresholds, and these."""
+        return list(enumerate(self._sets, len(self._origin) - len(self._sets)))
 
     def _has(self, box: _Box, tree: Tree) -> bool:
         """Return whether a tree of the box around it is in a box."""
