@@ -64,8 +64,8 @@ class ConstraintOptions:
             "--split",
             metavar="SPLIT",
             help="Fix the split at the root, as in 'age >= 60', or its feature with a range of thresholds, or any, "
-            "as in 'age in 50..60' or 'age'; at another node as in '1: age >= 60'. The nodes below node t are 2t+1 (left, "
-            "where the split does not hold) and 2t+2. Repeatable.",
+            "as in 'age in 50..60' or 'age'; at another node as in '1: age >= 60'. The nodes below node t are 2t+1 "
+            "(left, where the split does not hold) and 2t+2. Repeatable.",
         ),
     ] = None
     min_leaf: Annotated[

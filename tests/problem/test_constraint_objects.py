@@ -303,7 +303,7 @@ def test_a_file_holds_all_of_them(tmp_path):
         ("forbid = 3", "give a table"),
         ("recall = {yes = 'most'}", "'most' is no share"),
         ("recall = {yes = 1.5}", "1.5 is no share from 0% to 100%"),
-        ("split = {feature = 'age'}", "does not say what it is"),
+        ("split = {node = 1}", "does not say what it is"),
         ("at-most-features = true", "True is no constraint"),
         ("at-most-features = -1", "no whole number of 0 or more"),
         ("min-leaf = 'few'", "nor a share such as 5%"),
