@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mipforest.certificates import certify
     from mipforest.data import DataError, Dataset, load, reward_scores
+    from mipforest.edits import EditSession
     from mipforest.estimators import (
         ForestSelectorClassifier,
         ForestSelectorRegressor,
@@ -39,6 +40,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DataError",
     "Dataset",
+    "EditSession",
     "ForestSelectorClassifier",
     "ForestSelectorRegressor",
     "FunctionalTreeRegressor",
@@ -79,6 +81,7 @@ __all__ = [
 #: Where each public name lives; imported on first use, so that the command line starts at once.
 _HOMES = {
     "mipforest.certificates": ("certify",),
+    "mipforest.edits": ("EditSession",),
     "mipforest.data": ("DataError", "Dataset", "load", "reward_scores"),
     "mipforest.estimators": (
         "ForestSelectorClassifier",

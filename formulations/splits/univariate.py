@@ -85,6 +85,7 @@ from mipforest.heuristics.thresholds import Thresholds, chosen_features, tree_of
 from mipforest.model import LinearExpr, Model, Values, VarArray
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions, one_sided
 from mipforest.problem.formulation import Formulation
+from mipforest.problem.model_changes import free_name
 from mipforest.problem.tree_search import get_search
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
@@ -317,7 +318,7 @@ class UnivariateRouting(Routing):
         x = self.data.X[:, features]
         below = np.where(x < at, x, -np.inf).max(axis=0)
         above = np.where(x >= at, x, np.inf).min(axis=0)
-        name, b, chosen = f"split_n{t}", m["b"][t], m["a"][t, features]
+        name, b, chosen = free_name(m, f"split_n{t}"), m["b"][t], m["a"][t, features]
         m.add(f"{name}_feature", chosen.sum() == 1)
         # Rows (2.13) keep the threshold eps_j above the left side.
         m.add(f"{name}_above_left", b >= (below + self.gaps[features]) @ chosen)
@@ -328,7 +329,7 @@ class UnivariateRouting(Routing):
         x, lowest = self.data.X[:, features], self.data.X[:, features].min(axis=0)
         below = np.where(x < least, x, lowest).max(axis=0)
         above = np.where(x >= most, x, np.inf).min(axis=0)
-        name, b, chosen = f"split_n{t}", m["b"][t], m["a"][t, features]
+        name, b, chosen = free_name(m, f"split_n{t}"), m["b"][t], m["a"][t, features]
         m.add(f"{name}_feature", chosen.sum() == 1)
         # Rows (2.13) keep the threshold eps_j above the left side.
         m.add(f"{name}_above_left", b >= (below + self.gaps[features]) @ chosen)
@@ -454,25 +455,25 @@ class ThresholdRouting(Routing):
 
     def fix_split(self, m: Model, t: int, j: int | IntArray, threshold: float | FloatArray) -> None:
         features, at = self._parting(j, threshold)
-        on, u = self.thresholds.encode(features, at), m["u"][t]
+        on, u, name = self.thresholds.encode(features, at), m["u"][t], free_name(m, f"split_n{t}")
         if len(features) == 1:
-            m.add(f"split_n{t}", u == on[0])
+            m.add(name, u == on[0])
             return
         chosen = u[self.thresholds.first[features]]  # 1 where the node splits on the feature
-        m.add(f"split_n{t}", u == on.T @ chosen)
-        m.add(f"split_n{t}_feature", chosen.sum() == 1)
+        m.add(name, u == on.T @ chosen)
+        m.add(f"{name}_feature", chosen.sum() == 1)
 
     def keep_split(self, m: Model, t: int, features: IntArray, least: FloatArray, most: FloatArray) -> None:
         features, least, most = self._in_range(features, least, most)
-        u, own = m["u"][t], [self.thresholds.of(int(j)) for j in features]
+        u, own, name = m["u"][t], [self.thresholds.of(int(j)) for j in features], free_name(m, f"split_n{t}")
         values = [np.unique(self.data.X[:, j]) for j in features]
         # A threshold's variable is 1 where the node has it or a higher one of its feature.
         at_least = [max(1, int((x < low).sum())) - 1 for x, low in zip(values, least, strict=True)]
-        m.add(f"split_n{t}", u[[of.start + k for of, k in zip(own, at_least, strict=True)]].sum() == 1)
+        m.add(name, u[[of.start + k for of, k in zip(own, at_least, strict=True)]].sum() == 1)
         for j, of, x, high in zip(features, own, values, most, strict=True):
             above = of.start + int((x < high).sum())
             if above < of.stop:
-                m.add(f"split_n{t}_most_{j}", u[above] == 0)
+                m.add(f"{name}_most_{j}", u[above] == 0)
 
 
 @dataclass(frozen=True, eq=False)

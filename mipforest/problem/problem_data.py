@@ -310,7 +310,11 @@ class ProblemData:
         self.read_by_hand()
         stated = not self.stated.changes().anything if self.constraints else not self.changed()
         for constraint in constraints:
-            if not self.unfinished:
+            if self.unfinished:
+                charged = self.structure
+                assert isinstance(charged, UnivariateProblem)
+                constraint.restrict(self.restrictions, self, charged.thresholds)  # it names what there is
+            else:
                 constraint.rows(self)
             object.__setattr__(self, "constraints", (*self.constraints, constraint))
         if stated:

@@ -120,7 +120,7 @@ def test_constraints_that_contradict_each_other_are_named(mipforest, table):
         (("--parity", "sex=300%"), "300% is no share from 0% to 100%"),
         (("--min-leaf", "500"), "there are 40 in all"),
         (("--min-leaf", "60%"), "give one above 0, at most 0.5"),
-        (("--split", "age"), "'age' is no split"),
+        (("--split", "age > 60"), "'age > 60' is no split"),
         (("--split", "age >= 500"), "choose a threshold inside"),
         (("--split", "7: age >= 50"), "there is no branch node 7"),
         (("--at-most-features", "few"), "'few' is no whole number"),

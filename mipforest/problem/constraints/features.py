@@ -83,8 +83,7 @@ class Forbid(Constraint):
 
     def rows(self, problem: Built) -> None:
         """Add the rows of :func:`mipforest.constraints.forbid_features`."""
-        for node in self.nodes or ():
-            _check_node(self.kind, problem, node)
+        self._check(problem)
         helpers.forbid_features(problem, self.features, nodes=self.nodes)
 
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
@@ -96,8 +95,13 @@ class Forbid(Constraint):
 
     def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
         """Take the features out of the nodes."""
+        self._check(problem)
         features = np.concatenate([features_named(problem.data, name) for name in self.features])
         return own.forbidding(np.unique(features), self.nodes)
+
+    def _check(self, problem: Built) -> None:
+        for node in self.nodes or ():
+            _check_node(self.kind, problem, node)
 
 
 @dataclass(frozen=True)
@@ -637,6 +641,14 @@ class Split(Constraint):
 
     def rows(self, problem: Built) -> None:
         """Add the rows of :func:`mipforest.constraints.fix_split` or ``keep_split``."""
+        self._check(problem)
+        if isinstance(self.threshold, float):
+            helpers.fix_split(problem, self.feature, self.threshold, node=self.node)
+        else:
+            helpers.keep_split(problem, self.feature, *self._ends, node=self.node)
+
+    def _check(self, problem: Built) -> None:
+        """Raise an error where there is no such node, or no threshold that parts the samples."""
         _check_node(self.kind, problem, self.node)
         own = features_named(problem.data, self.feature)
         if len(own) == 1 and self.feature in problem.data.features.labels:
@@ -646,10 +658,6 @@ class Split(Constraint):
                     f"split: {self.words} puts all training samples on one side: {self.feature} lies between "
                     f"{x.min():g} and {x.max():g}; choose a threshold inside"
                 )
-        if isinstance(self.threshold, float):
-            helpers.fix_split(problem, self.feature, self.threshold, node=self.node)
-        else:
-            helpers.keep_split(problem, self.feature, *self._ends, node=self.node)
 
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
         """Count the training samples at the node that the split sends to the wrong side.
@@ -692,6 +700,7 @@ class Split(Constraint):
 
     def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:
         """Give the node the thresholds that part the training samples alike, or those of the range."""
+        self._check(problem)
         features, least, most = helpers.scaled_range(problem, self.feature, *self._ends)
         fixed = []
         for j, low, high in zip(features, least, most, strict=True):

@@ -1,0 +1,490 @@
+"""Edits of a tree by hand, each a constraint, and the best tree within them: what experts of a domain ask a tree for.
+
+"This split makes no sense to me; what is the best tree without it, and what does it cost?" A session holds edits in
+their order: a split that a node has to have, a feature that it may not use, a node that is to be a leaf, or any other
+constraint. :meth:`EditSession.best` is the best tree within all of them, with its bound; :meth:`EditSession.prices`
+are differences of proven optima, of each edit alone and of all together; :meth:`EditSession.alternatives` are the
+other splits that a node may have, each with the best tree that has it.
+
+Trees of one split per node are searched without rows, so that an edit builds no model; all other models are built with
+the rows of the edits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self, Unpack
+
+import numpy as np
+
+from mipforest.arrays import FloatArray
+from mipforest.atomic import atomic_write
+from mipforest.data.columns import features_named
+from mipforest.errors import DataError
+from mipforest.model import Model
+from mipforest.problem.constraints import Constraint, Forbid, Split, as_options, constraint_of
+from mipforest.problem.problem import SETTINGS, Problem
+from mipforest.problem.result import Price, Result
+from mipforest.problem.structure import UnivariateProblem
+from mipforest.settings import SolveKeywords, SolveSettings, chosen_settings
+from mipforest.solvers.solution import Progress, Status
+from mipforest.trees import Tree
+from mipforest.trees.topology import subtree
+
+#: The format of a saved session.
+FORMAT = 1
+
+#: Thresholds of a curve, unless asked otherwise.
+POINTS = 21
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edit.
+
+    Attributes
+    ----------
+    words
+        What it says, as a sentence without its full stop.
+    constraints
+        What trees have to satisfy.
+    node
+        The branch node that it is about; ``None`` for one about the whole tree.
+    """
+
+    words: str
+    constraints: tuple[Constraint, ...]
+    node: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON takes it."""
+        return {
+            "words": self.words,
+            "node": self.node,
+            "constraints": [one.to_dict() for one in self.constraints],
+        }
+
+    @classmethod
+    def from_dict(cls, entries: Any) -> Self:
+        """Restore it.
+
+        Raises
+        ------
+        DataError
+            If the entries are none of an edit.
+        """
+        if not isinstance(entries, Mapping) or entries.keys() != {"words", "node", "constraints"}:
+            raise DataError(f"{entries!r:.80} is no edit; it has the entries words, node and constraints")
+        words, node, own = entries["words"], entries["node"], entries["constraints"]
+        is_node = node is None or (isinstance(node, int) and not isinstance(node, bool) and node >= 0)
+        if not isinstance(words, str) or not is_node or not isinstance(own, list):
+            raise DataError(
+                f"{entries!r:.80} is no edit; words are a text, node a number, constraints a list"
+            )
+        return cls(words, tuple(map(constraint_of, own)), node)
+
+
+@dataclass(frozen=True, eq=False)
+class Alternative:
+    """A split that a node may have, and the best tree with it.
+
+    Attributes
+    ----------
+    feature
+        The feature that the node splits on.
+    threshold
+        In original units; samples with a lower value go left.
+    result
+        The best tree with that split, with its bound.
+    """
+
+    feature: str
+    threshold: float
+    result: Result
+
+    @property
+    def objective(self) -> float:
+        """Objective of the best tree with this split that was found."""
+        return self.result.objective
+
+    @property
+    def bound(self) -> float:
+        """Proven bound on the objective of every tree with this split."""
+        return self.result.bound
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether no tree with this split is better, within the gap."""
+        return self.result.status == "optimal"
+
+
+@dataclass(frozen=True, eq=False)
+class EditPrices:
+    """What edits cost, in units of the objective.
+
+    Attributes
+    ----------
+    together
+        What all edits cost.
+    alone
+        What each of them costs without the others, in their order.
+    """
+
+    together: Price
+    alone: tuple[Price, ...]
+
+
+class EditSession:
+    """Edits of the tree of a problem, and the best tree within them.
+
+    Parameters
+    ----------
+    problem
+        A built problem; its own constraints hold in every tree.
+    keywords
+        Of :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>`, for every solve of the session: ``gap``,
+        ``threads``, ``time_limit`` and others of :class:`~mipforest.settings.SolveSettings`.
+    """
+
+    def __init__(self, problem: Problem, **keywords: Unpack[SolveKeywords]) -> None:
+        problem.read_by_hand()
+        if problem.changed() and not problem.is_stated:
+            raise DataError(
+                f"the model of {problem.name_in_words} has rows or objectives by hand that are no constraint of the "
+                "toolkit, and edits would lose them; state them by problem.constrain or problem.require first"
+            )
+        self.problem = problem
+        self._settings = chosen_settings(None, keywords, SETTINGS)
+        self._edits: list[Edit] = []
+        self._undone: list[Edit] = []
+        #: Proven results by their constraints, which may have no hash.
+        self._known: list[tuple[tuple[Constraint, ...], Result]] = []
+
+    # ------------------------------------------------------------------ edits
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits that hold, in their order."""
+        return tuple(self._edits)
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What trees have to satisfy: the problem's own constraints, then those of the edits."""
+        return self._constraints_of(self._edits)
+
+    def pin(
+        self,
+        node: int,
+        feature: str | None = None,
+        threshold: float | tuple[float | None, float | None] | None = None,
+    ) -> Edit:
+        """Have a node split on a feature, at a threshold, at one of a range, or at any.
+
+        Parameters
+        ----------
+        node
+            Branch node in heap order: the root is 0, the nodes below node t are 2t + 1 (left) and 2t + 2.
+        feature
+            Name of a column or feature; without one, the split that the best tree has at the node.
+        threshold
+            As of :class:`~mipforest.problem.constraints.Split`, in original units.
+
+        Raises
+        ------
+        DataError
+            If there is no such node or feature, the threshold parts no samples, or the best tree has no split there.
+        NotExpressed
+            If the model cannot express it.
+        """
+        self._check(node)
+        if feature is None:
+            feature, threshold = self._split_of(self._tree(), node)
+        split = Split(feature, threshold, node)
+        return self._do(
+            Edit(f"node {node} splits on {split.words.removeprefix(f'{node}: ')}", (split,), node)
+        )
+
+    def forbid(self, feature: str, node: int | None = None) -> Edit:
+        """Have no node, or one of them, split on a column or feature.
+
+        Raises
+        ------
+        DataError
+            If there is no such node or feature.
+        """
+        if node is None:
+            return self._do(Edit(f"no node uses {feature}", (Forbid((feature,)),)))
+        self._check(node)
+        return self._do(Edit(f"node {node} does not use {feature}", (Forbid((feature,), (node,)),), node))
+
+    def leaf(self, node: int) -> Edit:
+        """Have neither a node nor any below it split.
+
+        Raises
+        ------
+        DataError
+            If there is no such node.
+        """
+        self._check(node)
+        columns = tuple(column.name for column in self.problem.data.encoding.columns)
+        below = tuple(subtree(node, self.problem.topology.n_branches))
+        return self._do(Edit(f"node {node} does not split", (Forbid(columns, below),), node))
+
+    def limit(self, *constraints: Constraint) -> Edit:
+        """Have trees satisfy any constraints of the toolkit.
+
+        Raises
+        ------
+        DataError
+            If none is given, or one names what there is not or cannot hold alone.
+        NotExpressed
+            If the model cannot express one.
+        """
+        if not constraints:
+            raise DataError(
+                "limit: no constraint is given; give one, such as mipforest.problem.constraints.Recall"
+            )
+        return self._do(Edit("; ".join(map(str, constraints)), constraints))
+
+    def undo(self) -> Edit:
+        """Take back the last edit, and return it.
+
+        Raises
+        ------
+        DataError
+            If there is none.
+        """
+        if not self._edits:
+            raise DataError("there is no edit to undo")
+        self._undone.append(self._edits.pop())
+        return self._undone[-1]
+
+    def redo(self) -> Edit:
+        """Have the edit hold again that was taken back last, and return it.
+
+        Raises
+        ------
+        DataError
+            If there is none.
+        """
+        if not self._undone:
+            raise DataError("there is no edit to redo")
+        self._edits.append(self._undone.pop())
+        return self._edits[-1]
+
+    def _do(self, edit: Edit) -> Edit:
+        self._with(self._constraints_of([*self._edits, edit]))  # one that cannot be is refused here
+        self._edits.append(edit)
+        self._undone.clear()
+        return edit
+
+    def _check(self, node: int) -> None:
+        last = self.problem.topology.n_branches - 1
+        if isinstance(node, bool) or not isinstance(node, int | np.integer) or not 0 <= node <= last:
+            raise DataError(
+                f"there is no branch node {node!r}; a tree of depth {self.problem.topology.depth} has the nodes 0 to "
+                f"{last}"
+            )
+
+    def _constraints_of(self, edits: Sequence[Edit]) -> tuple[Constraint, ...]:
+        return (*self.problem.constraints, *(one for edit in edits for one in edit.constraints))
+
+    # ------------------------------------------------------------------ the best tree
+
+    def best(self, on_progress: Progress | None = None) -> Result:
+        """Return the best tree within all edits, with its bound; it is kept until edits change.
+
+        Parameters
+        ----------
+        on_progress
+            As for :func:`mipforest.solving.solve`: it sees the best tree so far and the bound, and may stop the search.
+        """
+        return self._best(self.constraints, on_progress)
+
+    def prices(self) -> EditPrices:
+        """Return what the edits cost: the optimum within them, less that without."""
+        free = self._best(self.problem.constraints)
+        alone = [Price.of(self._best(self._constraints_of([edit])), free) for edit in self._edits]
+        return EditPrices(Price.of(self.best(), free), tuple(alone))
+
+    def _with(self, constraints: Sequence[Constraint]) -> Problem:
+        """Return the problem with some constraints, without rows where searches need none."""
+        problem = self.problem
+        if isinstance(problem.structure, UnivariateProblem) and not problem.unfinished:
+            problem = replace(problem, model=Model(problem.model.name), unfinished=True, constraints=())
+        return problem.with_only(constraints)
+
+    def _best(self, constraints: tuple[Constraint, ...], on_progress: Progress | None = None) -> Result:
+        for known, result in self._known:
+            if known == constraints:
+                return result
+        result = self._with(constraints).solve(on_progress=on_progress, settings=self._started(constraints))
+        if result.solution.status in (Status.OPTIMAL, Status.INFEASIBLE):
+            self._known.append((constraints, result))
+        return result
+
+    def _started(self, constraints: tuple[Constraint, ...]) -> SolveSettings:
+        """Return the settings of a solve that begins with the best tree within the constraints of those known."""
+        best, value = None, np.inf
+        for _, known in self._known:
+            tree = known.tree
+            if tree is None or known.objective >= value or not isinstance(tree, Tree):
+                continue
+            if all(one.admits(tree, self.problem.data) for one in constraints):
+                best, value = known.solved_tree, known.objective
+        return self._settings if best is None else replace(self._settings, start=best)
+
+    def _tree(self) -> Tree:
+        tree = self.best().tree
+        if not isinstance(tree, Tree):
+            raise DataError(
+                f"no tree satisfies {'; '.join(edit.words for edit in self._edits)}: undo an edit"
+            )
+        return tree
+
+    def _split_of(self, tree: Tree, node: int) -> tuple[str, float]:
+        """Return feature and threshold of a node's split, in original units."""
+        if tree.is_oblique or tree.is_trivial(node):
+            raise DataError(f"node {node} of the best tree has no split on one feature")
+        j = int(np.flatnonzero(tree.w[node])[0])
+        weights, intercepts = tree.original_units()
+        label = self.problem.data.features.labels[j]
+        base = {column.name: column.base for column in self.problem.data.encoding.columns}.get(label, 0)
+        return label, float(-intercepts[node] / weights[node, j]) + base
+
+    # ------------------------------------------------------------------ alternatives
+
+    def alternatives(self, node: int, k: int = 5) -> list[Alternative]:
+        """Return the k best splits of a node, each on another column, with the best tree of each.
+
+        The nodes above have the splits of the best tree; everything else is free within the edits at other nodes.
+
+        Raises
+        ------
+        DataError
+            If there is no such node, or the best tree has no split above it.
+        """
+        self._check(node)
+        others, path = self._around(node)
+        found = []
+        for column in self.problem.data.encoding.columns:
+            asked = (*others, *path, Split(column.name, None, node))
+            try:
+                result = self._best(asked)
+            except DataError:  # a column of one value
+                continue
+            if isinstance(result.tree, Tree):
+                found.append(Alternative(*self._split_of(result.tree, node), result))
+        found.sort(key=lambda one: one.objective)
+        return found[:k]
+
+    def curve(self, node: int, feature: str, points: int = POINTS) -> list[Alternative]:
+        """Return the best trees by the threshold of a node's split on a feature: how flat the optimum is.
+
+        Parameters
+        ----------
+        node, feature
+            The node, and a column of numbers or a feature.
+        points
+            Most thresholds: quantiles of those that part the samples that reach the node in the best tree.
+
+        Raises
+        ------
+        DataError
+            If there is no such node or feature, or the best tree has no split above the node.
+        """
+        self._check(node)
+        others, path = self._around(node)
+        own = features_named(self.problem.data, feature)
+        if len(own) != 1:
+            raise DataError(f"{feature} is several features; name one of {', '.join(map(str, own))}")
+        reached = _reached(self._tree(), node, self.problem.data.X_raw)
+        base = {column.name: column.base for column in self.problem.data.encoding.columns}.get(feature, 0)
+        values = np.unique(self.problem.data.X_raw[reached, own[0]]) + base
+        middles = (values[:-1] + values[1:]) / 2
+        if len(middles) > points:
+            middles = middles[np.unique(np.linspace(0, len(middles) - 1, points).round().astype(int))]
+        found = []
+        for threshold in middles.tolist():
+            result = self._best((*others, *path, Split(feature, threshold, node)))
+            if result.tree is not None:
+                found.append(Alternative(feature, threshold, result))
+        return found
+
+    def _around(self, node: int) -> tuple[tuple[Constraint, ...], tuple[Split, ...]]:
+        """Return the constraints but of edits at a node, and the splits of the best tree above it."""
+        others = self._constraints_of([edit for edit in self._edits if edit.node != node])
+        path, above = [], node
+        while above:
+            above = (above - 1) // 2
+            path.append(Split(*self._split_of(self._tree(), above), above))
+        return others, tuple(path)
+
+    # ------------------------------------------------------------------ files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the edits as JSON, with those that were taken back.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        content = {
+            "format": FORMAT,
+            "problem": self.problem.name_in_words,
+            "edits": [edit.to_dict() for edit in self._edits],
+            "undone": [edit.to_dict() for edit in self._undone],
+        }
+        with atomic_write(path, "w") as file:
+            file.write(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, problem: Problem, path: str | os.PathLike[str], **keywords: Unpack[SolveKeywords]) -> Self:
+        """Return a session with the edits of a file.
+
+        Raises
+        ------
+        DataError
+            If the file is none of a session, or an edit is none for the problem.
+        OSError
+            If it cannot be read.
+        """
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise DataError(f"{path} is no session: {error}") from None
+        if not isinstance(content, Mapping) or content.get("format") != FORMAT:
+            raise DataError(f"{path} is no session of edits of format {FORMAT}")
+        found = cls(problem, **keywords)
+        for name, kept in (("edits", found._edits), ("undone", found._undone)):
+            given = content.get(name)
+            if not isinstance(given, list):
+                raise DataError(f"{path}: {name} is {given!r:.60}, and has to be a list of edits")
+            try:
+                kept += [Edit.from_dict(one) for one in given]
+            except DataError as error:
+                raise error.located(str(path)) from None
+        found._with(found._constraints_of([*found._edits, *found._undone]))
+        return found
+
+    def options(self) -> tuple[list[tuple[str, str]], str]:
+        """Return the constraints as options of the command line, and as TOML for ``--constraints`` what has no option.
+
+        See :func:`~mipforest.problem.constraints.as_options`.
+        """
+        return as_options(self.constraints)
+
+
+def _reached(tree: Tree, node: int, X: FloatArray) -> Any:
+    """Return (n,) which samples reach a node of a tree."""
+    at = np.asarray(tree.apply(X))
+    reached = at == node
+    while (at > node).any():
+        at = np.where(at > node, (at - 1) // 2, at)
+        reached |= at == node
+    return reached
