@@ -114,7 +114,7 @@ def limited_row(request: Limited) -> list[str]:
     """Return what the page says of a limit that holds during the listing, and of the same after it."""
     problem = get_formulation("oct")().build(load(request.data), 2)
     request.limit(problem)
-    best = problem.solve("lagrangian", time_limit=LIMIT, threads=1)
+    best = problem.solve("exact-search", time_limit=LIMIT, threads=1)
     assert best.status == "optimal"
     sums = problem.formulation.label_sums(problem.model, problem.instance, problem.as_built)
     assert sums is not None

@@ -69,15 +69,15 @@ def main() -> None:
     add_output(parser)
     arguments = parser.parse_args()
     for depth in (2, 3):  # what is compiled, or loaded, is not measured
-        limited(problem_of(30, depth)).solve("lagrangian")
+        limited(problem_of(30, depth)).solve("exact-search")
     free, budget = [], []
     for n, depth in [*((n, 2) for n in arguments.sizes), *((n, 3) for n in arguments.deep)]:
         problem = problem_of(n, depth)
         free.append(row(problem, "exact-search", arguments.limit))
-        budget.append(row(limited(problem), "lagrangian", arguments.limit))
+        budget.append(row(limited(problem), "exact-search", arguments.limit))
     for n in arguments.small:
         problem = limited(problem_of(n, 2))
-        budget += [row(problem, solver, arguments.limit) for solver in ("lagrangian", "highs")]
+        budget += [row(problem, solver, arguments.limit) for solver in ("exact-search", "highs")]
     for depth in (1, 2):
         for solver in ("local-search", "oblique-search"):
             problem_of(30, depth, "policy-h", alpha=ALPHA).solve(solver, time_limit=arguments.limit)

@@ -207,7 +207,7 @@ def within(tree, weights, tolerance):
 
 
 @pytest.mark.first_cases(1)
-@pytest.mark.parametrize("solver", ["highs", "lagrangian"])
+@pytest.mark.parametrize("solver", ["highs", "exact-search"])
 def test_shares_count_weights(solver):
     frame = table(4).assign(w=[1.0, 2, 3, 1, 2, 3, 1, 2])
     weights, y = frame["w"].to_numpy(), frame["y"].to_numpy()
@@ -234,7 +234,7 @@ def test_weights_are_as_good_as_repeated_rows(helper, seed):
     for rows, given in ((np.arange(8), weights), (np.repeat(np.arange(8), weights), None)):
         problem = Oct(alpha=0.0).build(Dataset.from_arrays(X[rows], y[rows], weights=given), 1)
         helper(problem, group[rows], 0.1)
-        found.append(problem.solve("lagrangian", **PROVEN).objective)
+        found.append(problem.solve("exact-search", **PROVEN).objective)
     assert found[0] == pytest.approx(found[1])
 
 

@@ -55,7 +55,7 @@ def test_the_greatest_f1_is_that_of_enumeration(seed):
     assert f1_score(data, best.tree.predict(data.X_raw), 1) == pytest.approx(expected, rel=SUMS)
 
 
-@pytest.mark.parametrize("solver", ["lagrangian", pytest.param("highs", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("solver", ["exact-search", pytest.param("highs", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", seeds(2, 24))
 def test_helpers_keep_the_trees_that_reach_a_rate(seed, solver):
     data, depth, n_min, found, P = rates_case(seed)

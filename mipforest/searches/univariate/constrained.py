@@ -30,20 +30,22 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.heuristics.thresholds import chosen_features, tree_of_thresholds
+from mipforest.heuristics.thresholds import Thresholds, chosen_features, tree_of_thresholds
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.restrictions import FixedSplit, Restrictions, UsedRow
-from mipforest.problem.structure import UnivariateProblem
-from mipforest.problem.tree_search import SearchEvents
+from mipforest.problem.structure import LabelSums, UnivariateProblem
+from mipforest.problem.tree_search import LOCAL_SEARCH, SearchEvents, get_search
+from mipforest.searches.local.plugin import LocalSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import closed
-from mipforest.trees import Tree
+from mipforest.trees import Topology, Tree
 from mipforest.trees.topology import subtree
 
 if TYPE_CHECKING:
     from mipforest.searches.exact.boxes import Box
-    from mipforest.searches.lagrangian.search import LagrangianSearch
+    from mipforest.searches.exact.search import Outcome
+    from mipforest.searches.lagrangian.search import Found, LagrangianSearch
 
 #: Depth up to which trees are listed, and up to which boxes differ from node to node.
 MAX_LISTED = 3
@@ -57,6 +59,9 @@ MOST_LISTED, FIRST_STEP, GROWTH = 200_000, 0.01, 4.0
 #: Depth up to which a search ends at once; entries of data, ten times as many for each level more, from which on CART
 #: grows a tree first.
 FAST_DEPTH, LONG = 2, 100_000
+
+#: Share of the time left for each tree that is found without a proof; its random starts, and kicks of each.
+GUESS_SHARE, GUESSES, KICKS = 0.05, 4, 8
 
 #: What the way to a leaf is taken as at least, relative to the objective and at all.
 SMALL = 1e-6
@@ -155,6 +160,8 @@ class Constrained:
         Pairs of sides, or exact trees, of all boxes.
     ended
         Whether nothing is left to search.
+    why_none
+        Why no tree keeps limits on labels, where that alone is why there is none.
     """
 
     def __init__(
@@ -195,7 +202,7 @@ class Constrained:
         self._once = np.full(len(self._origin), -1) if own.once is None else own.once[self._origin]
         #: Whether trees are listed: until one satisfies what is asked, or beyond the bound of prices.
         self._lists = bool(own.asked) or own.sums is not None
-        self.bound, self.nodes, self.ended, self.interrupted = 0.0, 0, False, False
+        self.bound, self.nodes, self.ended, self.interrupted, self.why_none = 0.0, 0, False, False, ""
         self._closed, self._number = np.inf, 0
         #: Prices of limits on labels, from the first box that was searched.
         self._prices: FloatArray | None = None
@@ -628,6 +635,8 @@ class Constrained:
         self._prices = found.prices if self._prices is None else self._prices
         self.nodes += found.evaluated
         if found.infeasible:
+            # Of a part it would not say why the whole has none.
+            self.why_none = "" if self._number else found.infeasible
             return Solved(np.inf, None, ended=True)
         tree = None
         if found.chosen is not None and found.labels is not None:
@@ -645,15 +654,13 @@ class Constrained:
         return max(0.0, search.relaxed(self._prices) / charged.unit)
 
     def _limits(self, charged: UnivariateProblem, box: Box | None = None) -> LagrangianSearch:
-        from mipforest.searches.lagrangian.plugin import limited_search
-
         sums = self.restrictions.sums
         assert sums is not None
 
         def look(_: object) -> bool:
             return self._tell(self.incumbent.value, self.bound, 0) or monotonic() >= self.deadline()
 
-        return limited_search(self.problem, charged, sums, self.settings, self.deadline, look, box)
+        return _limited_search(self.problem, charged, sums, self.settings, self.deadline, look, box)
 
     def _listed(
         self, charged: UnivariateProblem, numbers: IntArray, found: Solved, box: _Box | None
@@ -702,3 +709,97 @@ class Constrained:
                 return Solved(self.incumbent.value, None, ended=True)
             step *= GROWTH
         return Solved(proven, None, ended=False)
+
+
+# ---------------------------------------------------------------------- limits on labels
+
+
+def _thresholds_of(charged: UnivariateProblem, tree: Tree) -> IntArray:
+    """Return the threshold of each split of a tree."""
+    return charged.thresholds.decode(charged.thresholds.encode(chosen_features(tree), -tree.b))
+
+
+def _tree(thresholds: Thresholds, topology: Topology, chosen: IntArray) -> Tree:
+    """Return the tree of some thresholds (|B|,), over their features alone."""
+    w, b, splits = (
+        np.zeros((topology.n_branches, thresholds.X.shape[1])),
+        np.zeros(topology.n_branches),
+        chosen >= 0,
+    )
+    w[splits, thresholds.feature[chosen[splits]]] = 1.0
+    b[splits] = -thresholds.value[chosen[splits]]
+    return Tree(topology.depth, w, b, np.zeros(topology.n_leaves), (), thresholds.names)
+
+
+def _limited_search(
+    problem: ProblemData,
+    charged: UnivariateProblem,
+    sums: LabelSums,
+    settings: SolveSettings,
+    deadline: Callable[[], float],
+    look: Callable[[Found], bool],
+    box: Box | None = None,
+) -> LagrangianSearch:
+    """Return the search for trees within limits on labels, ready to run.
+
+    Parameters
+    ----------
+    problem
+        What is solved.
+    charged
+        What trees are charged, over the thresholds of some of its features.
+    sums
+        The limits.
+    settings
+        Gap, threads and seed.
+    deadline
+        Returns when time is over, on the clock of :func:`time.monotonic`.
+    look
+        Told what is known after every step; returning ``True`` ends the search.
+    box
+        Trees to search among, settled; all of them without it.
+    """
+    from mipforest.searches.exact.search import compile_kernels, exact_search
+    from mipforest.searches.lagrangian.limited import LimitedTrees
+    from mipforest.searches.lagrangian.search import LagrangianSearch
+
+    local = get_search(LOCAL_SEARCH)
+    assert isinstance(local, LocalSearch)
+    budget, topology = problem.budget, problem.topology
+    X = charged.thresholds.X[charged.thresholds.group]
+
+    def exact_tree(relaxed: UnivariateProblem, best: float, complete: bool) -> Outcome:
+        compile_kernels(budget, relaxed, topology.depth)
+        return exact_search(
+            relaxed,
+            topology.depth,
+            best=best,
+            deadline=deadline(),
+            on_progress=lambda *_: budget.stopped,
+            complete=complete,
+            threads=settings.threads,
+            box=box,
+        )
+
+    def guess(relaxed: UnivariateProblem, chosen: IntArray) -> IntArray | None:
+        until = monotonic() + GUESS_SHARE * (deadline() - monotonic())
+        if monotonic() >= until:
+            return None
+        splits = _tree(charged.thresholds, topology, chosen)
+        outcome = local.improved(
+            relaxed,
+            X,
+            splits,
+            budget,
+            starts=GUESSES,
+            kicks=KICKS,
+            hyperplanes=0,
+            seed=settings.seed,
+            threads=settings.threads,
+            deadline=until,
+            on_progress=lambda *_: budget.stopped,
+        )
+        return _thresholds_of(charged, replace(splits, w=outcome.tree.w, b=outcome.tree.b))
+
+    trees = LimitedTrees.of(charged, topology.depth, sums)
+    return LagrangianSearch(trees, exact_tree, guess, look, settings.gap, box)

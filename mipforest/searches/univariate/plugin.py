@@ -183,7 +183,8 @@ class ExactSearch(TreeSearch):
             status = Status.OPTIMAL if incumbent.tree is not None else Status.INFEASIBLE
         warnings = (ON_ONE_MACHINE_CONSTRAINED,) if settings.dask is not None else ()
         told = events.end(incumbent.value if incumbent.tree is not None else np.nan, bound, search.nodes)
-        return SearchResult(incumbent.tree, bound, status, search.nodes, told, warnings)
+        message = search.why_none if status is Status.INFEASIBLE else ""
+        return SearchResult(incumbent.tree, bound, status, search.nodes, told, warnings, message)
 
 
 class ConTreeSearch(TreeSearch):

@@ -11,7 +11,6 @@ from formulations.oct import Oct
 from formulations.policy import Policy
 from mipforest import constraints
 from mipforest.data import DataError, Dataset
-from mipforest.errors import Unsupported
 
 #: Two sums of the same costs in another order, relative to what all samples may cost together.
 SUMS = 1e-9
@@ -88,7 +87,7 @@ def best_value(problem, sums, most, alpha, unit):
 def test_the_optimum_is_that_of_enumeration(seed):
     problem, *case = limited_case(seed)
     expected, size = best_value(problem, *case), float(case[0][:, :, 0].max()) / case[-1]
-    result = problem.solve("lagrangian")
+    result = problem.solve("exact-search")
     if not np.isfinite(expected):
         assert result.status == "infeasible"
         return
@@ -105,7 +104,7 @@ def test_rows_have_the_same_optimum(seed):
     if seed % 11 == 3:
         return  # costs of 1e6 beside 1e-6 are beyond a solver's tolerances
     problem, *_ = limited_case(seed)
-    result, found = problem.solve("highs", gap=1e-7), problem.solve("lagrangian", gap=1e-7)
+    result, found = problem.solve("highs", gap=1e-7), problem.solve("exact-search", gap=1e-7)
     assert result.status == found.status
     if result.status == "optimal":
         assert found.objective == pytest.approx(result.objective, rel=1e-5, abs=1e-6)
@@ -114,7 +113,7 @@ def test_rows_have_the_same_optimum(seed):
 
 
 @pytest.mark.first_cases(2)
-@pytest.mark.parametrize("solver", ["lagrangian", "highs"])
+@pytest.mark.parametrize("solver", ["exact-search", "highs"])
 @pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(s, marks=pytest.mark.slow) for s in range(3, 30))])
 def test_rewards_of_1e9_beside_1e9th_under_a_budget(seed, solver):
     """The optimum up to what sums of such rewards are rounded by; what is below is told, not called proven."""
@@ -133,7 +132,7 @@ def test_rewards_of_1e9_beside_1e9th_under_a_budget(seed, solver):
     assert result.verified, result.failed_checks
     assert result.objective == pytest.approx(expected, rel=1e-5, abs=SUMS * size)
     assert at_most(result.bound, expected + SUMS * size)
-    if solver == "lagrangian" and result.status != "optimal":
+    if solver == "exact-search" and result.status != "optimal":
         assert result.status == "limit"
         assert at_most(result.objective - result.bound, SUMS * size)
         assert "which rounding may make of costs" in result.solution.message
@@ -151,7 +150,7 @@ def test_a_gap_that_remains_is_told(seed):
     use[:, 1, 0] = 1 / 7
     sums = np.concatenate([(R.max(axis=1, keepdims=True) - R)[:, :, None], use], axis=2)
     expected = best_value(problem, sums, np.array([0.3]), 0.0, 7.0)
-    result = problem.solve("lagrangian")
+    result = problem.solve("exact-search")
     assert result.verified
     assert at_most(result.bound, expected + SUMS)
     assert at_least(result.objective, expected - SUMS)
@@ -164,13 +163,13 @@ def test_budgets_that_no_tree_keeps_say_by_how_much():
     problem = Policy().build(Dataset.from_arrays(X, rewards=np.eye(6)[:, :2], classes=["a", "b"]), 2)
     constraints.limit_label(problem, "a", 0.25)
     constraints.limit_label(problem, "b", 0.5)
-    result = problem.solve("lagrangian")
+    result = problem.solve("exact-search")
     assert result.status == "infeasible"
     assert "at_most_a by 0.125" in result.solution.message
     assert "at_most_b by 0.125" in result.solution.message
     problem = Policy().build(Dataset.from_arrays(X, rewards=np.eye(6)[:, :2], classes=["a", "b"]), 1)
     problem.model.add("few", sum_of(problem, 0) + sum_of(problem, 1) <= 4)
-    result = problem.solve("lagrangian")
+    result = problem.solve("exact-search")
     assert result.status == "infeasible"
     assert "few by 2 at least" in result.solution.message
 
@@ -180,18 +179,19 @@ def sum_of(problem, k):
     return expressions.predicted(k).sum()
 
 
-def test_what_is_no_limit_on_labels_is_refused():
+def test_limits_on_labels_hold_beside_others_and_without_rows_that_read_labels():
     rng = np.random.default_rng(0)
     data = Dataset.from_arrays(rng.random((20, 2)), rewards=rng.normal(size=(20, 2)))
     problem = Policy().build(data, 1)
     constraints.limit_label(problem, problem.data.classes[1], 0.5)
     constraints.forbid_features(problem, problem.data.features.labels[0])
-    with pytest.raises(Unsupported, match="no limit on sums of labels"):
-        problem.solve("lagrangian")
-    assert problem.solve().solution.solver == "exact-search"
+    result = problem.solve()
+    assert (result.solution.solver, result.status) == ("exact-search", "optimal")
+    assert problem.data.features.labels[0] not in result.features_used
     problem = Policy(variant="paper").build(data, 1)
     constraints.limit_label(problem, problem.data.classes[1], 0.5)
-    with pytest.raises(Unsupported, match="no limit on sums of labels"):
-        problem.solve("lagrangian")
+    result = problem.solve("exact-search")
+    assert result.status == "optimal"
+    assert (np.asarray(result.tree.predict(data.X_raw)) == 1).sum() <= 10  # exact: a count
     with pytest.raises(DataError, match="sample 20"):
         constraints.forbid_label(problem, problem.data.classes[0], [20])
