@@ -21,6 +21,7 @@ from formulations.oct import Oct
 from formulations.olct import Olct
 from mipforest.data import Dataset, load
 from mipforest.errors import ClusterError, NotAllowed, Unsupported
+from mipforest.problem.constraints import Forbid, MinLeaf
 from mipforest.searches import workers as module
 from mipforest.searches.exact import search as exact_module
 from mipforest.searches.exact.search import exact_search
@@ -167,6 +168,20 @@ def test_slices_grow_with_what_is_open():
 
 
 # ---------------------------------------------------------------------- refusals
+
+
+def test_with_constraints_the_same_tree_is_found_on_workers(here):
+    problem = Oct().build(harder(60), 3)
+    problem.constrain(Forbid((problem.data.features.labels[0],)), MinLeaf(2))
+    alone, there = problem.solve("exact-search"), problem.solve("exact-search", dask=here)
+    assert there.status == "optimal"
+    assert same(there.objective, alone.objective)
+    assert not any("this machine alone" in warning for warning in there.solution.warnings)
+    uneven = Oct().build(harder(30), 3)
+    uneven.constrain(Forbid((uneven.data.features.labels[0],), (0,)))
+    result = uneven.solve("exact-search", dask=here)
+    assert result.status == "optimal"
+    assert any("this machine alone" in warning for warning in result.solution.warnings)
 
 
 def test_what_does_not_run_on_a_cluster_is_refused(tmp_path):

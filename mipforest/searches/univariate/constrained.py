@@ -162,6 +162,8 @@ class Constrained:
         Whether nothing is left to search.
     why_none
         Why no tree keeps limits on labels, where that alone is why there is none.
+    on_workers, lost
+        Whether a cluster was asked to search, and why it could not go on.
     """
 
     def __init__(
@@ -203,6 +205,7 @@ class Constrained:
         #: Whether trees are listed: until one satisfies what is asked, or beyond the bound of prices.
         self._lists = bool(own.asked) or own.sums is not None
         self.bound, self.nodes, self.ended, self.interrupted, self.why_none = 0.0, 0, False, False, ""
+        self.on_workers, self.lost = False, ""
         self._closed, self._number = np.inf, 0
         #: Prices of limits on labels, from the first box that was searched.
         self._prices: FloatArray | None = None
@@ -581,7 +584,7 @@ class Constrained:
 
         ``box`` is given where it differs from node to node; one of fewer levels leaves those below without a split.
         """
-        from mipforest.searches.exact.search import compile_kernels, exact_search
+        from mipforest.searches.exact.search import LEAST_ON_WORKERS, compile_kernels, exact_search
 
         depth, budget, within = self.problem.topology.depth, self.problem.budget, None
         if box is not None:
@@ -594,6 +597,10 @@ class Constrained:
             return Solved(self.problem.formulation.evaluate(alone, self.problem.instance), alone, ended=True)
         if not self.nodes:
             compile_kernels(budget, charged, depth)
+        # A cluster is prepared for one long search, not for each of hundreds of boxes.
+        long = within is None and not self._number and depth >= LEAST_ON_WORKERS
+        dask = self.settings.dask if long else None
+        self.on_workers = self.on_workers or dask is not None
         outcome = exact_search(
             charged,
             depth,
@@ -602,10 +609,12 @@ class Constrained:
             deadline=self.deadline(),
             on_progress=self._tell,
             threads=self.settings.threads,
+            dask=dask,
             budget=budget,
             box=within,
         )
         self.nodes += outcome.nodes
+        self.lost = outcome.lost
         self.interrupted = self.interrupted or outcome.interrupted
         tree = None
         if outcome.chosen is not None:

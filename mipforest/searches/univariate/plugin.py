@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 ON_ONE_MACHINE = "exact-search runs on this machine alone: a cluster helps it from depth 3 on"
 
 #: The same where there are constraints.
-ON_ONE_MACHINE_CONSTRAINED = "with constraints exact-search runs on this machine alone"
+ON_ONE_MACHINE_CONSTRAINED = (
+    "exact-search runs on this machine alone: with constraints a cluster helps it from depth 3 on, where all nodes may "
+    "split on the same features and no labels are limited"
+)
 
 #: Most levels of trees that are listed: four take hours where three take minutes.
 MAX_LISTED_DEPTH = 3
@@ -181,7 +184,9 @@ class ExactSearch(TreeSearch):
             status = Status.INTERRUPTED
         if search.ended:
             status = Status.OPTIMAL if incumbent.tree is not None else Status.INFEASIBLE
-        warnings = (ON_ONE_MACHINE_CONSTRAINED,) if settings.dask is not None else ()
+        warnings: tuple[str, ...] = (LOST.format(search.lost),) if search.lost else ()
+        if settings.dask is not None and not search.on_workers:
+            warnings = (ON_ONE_MACHINE_CONSTRAINED,)
         told = events.end(incumbent.value if incumbent.tree is not None else np.nan, bound, search.nodes)
         message = search.why_none if status is Status.INFEASIBLE else ""
         return SearchResult(incumbent.tree, bound, status, search.nodes, told, warnings, message)
