@@ -178,6 +178,8 @@ class _Branching:
         """Search the trees of some features, and offer the best one; the bound of the root is one for all."""
         reduced, settings = without_features(self.problem, allowed), self.settings
         left = self.remaining()
+        if left is not None and is_root and not self.search.proves:
+            left /= 2.0  # it takes all that it gets, and its best features are searched next
         within = replace(settings, time_limit=left, start=None)
         start = self.incumbent.tree
         if start is not None and self._used(start)[~allowed].any():
