@@ -307,7 +307,9 @@ class SubproblemSolver:
         d = np.concatenate([self._d[margins], side[kept].astype(np.float64)])
         reward = np.concatenate([self._reward[margins], np.where(side[kept] < 0, nodes.epsilon, 0.0)])
         capacity = np.concatenate([nodes.C[t] * self._unit[margins], np.full(len(kept), UNLIMITED)])
-        X = np.ascontiguousarray(self.X[:, used])
+        # Without a feature, one that is 0 everywhere leaves the bias alone to choose.
+        X = np.ascontiguousarray(self.X[:, used]) if len(used) else np.zeros((self._G, 1))
+        selectable = selectable if len(used) else np.zeros(1)
         node = node_for(X[group] * d[:, None], d, reward, capacity)
         charge = Charge(nodes.l1, selectable, free, nodes.alpha if np.isfinite(nodes.alpha) else 1e300)
         limit = float(nodes.bias_limit[t])
@@ -326,7 +328,7 @@ class SubproblemSolver:
                 chosen=features == IN, gains=None, fine=finely,
             )  # fmt: skip
         w, chosen = np.zeros(self._p), features == IN
-        w[used] = node.f[W]
+        w[used] = node.f[W, : len(used)]
         size, u = np.abs(node.f[W]) * selectable, np.abs(node.f[U])
         best = np.argsort(-size)
         best = best[size[best] > _CHOSEN * u[best]] if np.isfinite(nodes.alpha) else best[: int(free)]

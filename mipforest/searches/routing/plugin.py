@@ -15,9 +15,9 @@ from mipforest.data.columns import features_named
 from mipforest.errors import Unsupported
 from mipforest.heuristics.node_problems import NodeProblems, Split, weights_by_class
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
-from mipforest.problem.constraints import Forbid, MinLeaf, OfLabels
+from mipforest.problem.constraints import Forbid, MinLeaf, OfLabels, OncePerPath
 from mipforest.problem.constraints import Split as GivenSplit
-from mipforest.problem.feature_limits import allowed_features
+from mipforest.problem.feature_limits import allowed_features, is_branched_on
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure
@@ -128,10 +128,12 @@ class Routing(TreeSearch):
         """Say why it does not keep the constraints of a problem; see :class:`TreeSearch`.
 
         It keeps features forbidden at nodes, given splits, and limits on what leaves hold, with limits on features of
-        the whole tree.
+        the whole tree and, by boxes of such forbidden features, once on each path.
         """
         own = [one for one in problem.constraints if not one.is_of_whole_tree]
-        if others := [one for one in own if not isinstance(one, Forbid | OfLabels | MinLeaf | GivenSplit)]:
+        if others := [
+            one for one in own if not isinstance(one, Forbid | OfLabels | MinLeaf | GivenSplit | OncePerPath)
+        ]:
             return (
                 "it keeps limits on features, given splits and limits on what leaves hold, and not: "
                 f"{'; '.join(map(str, others))}"
@@ -140,11 +142,14 @@ class Routing(TreeSearch):
             return ""
         if len(problem.instance.distinct[0]) > MAX_GROUPS:
             return f"it keeps constraints on leaves and nodes for up to {MAX_GROUPS} different samples"
-        if not (allowed := _allowed(problem)).any(axis=1).all():
-            return f"node {int(np.argmin(allowed.any(axis=1)))} may use no feature"
-        if reason := why_not_given(problem, allowed & allowed_features(problem)):
+        if reason := why_not_given(problem, _allowed(problem) & allowed_features(problem)):
             return reason
-        of_one_label = len(own) < len(problem.constraints)
+        of_columns = [
+            one for one in own if isinstance(one, OncePerPath) and not one.of_single_features(problem.data)
+        ]
+        if of_columns:
+            return f"the rows of {of_columns[0]} let a path use one feature of a column, and it keeps one node of it"
+        of_one_label = any(is_branched_on(one) for one in problem.constraints)
         if (
             problem.once("routing: first tree", lambda: _first_tree(problem, of_one_label=of_one_label))
             is None
@@ -167,7 +172,7 @@ class Routing(TreeSearch):
         from mipforest.searches.workers import Workers
 
         events = SearchEvents(on_progress)
-        if any(split.feature in problem.forbidden.values() for split in given_splits(problem).values()):
+        if why_not_given(problem, _allowed(problem)):
             return SearchResult(None, np.inf, Status.INFEASIBLE)  # of a box of features
         trees = _Trees(problem, start)
         routing = trees.convex_nodes()
@@ -339,6 +344,7 @@ def _allowed(problem: ProblemData) -> BoolArray:
         if isinstance(constraint, Forbid) and constraint.nodes is not None:
             features = np.concatenate([features_named(problem.data, name) for name in constraint.features])
             allowed[np.ix_(np.array(constraint.nodes), features)] = False
+    allowed[:, list(problem.forbidden.values())] = False
     for t, split in given_splits(problem).items():
         allowed[t] &= np.arange(problem.data.p) == split.feature
     return allowed
@@ -504,7 +510,7 @@ class _Trees:
     def realised(self, result: PlungeResult) -> float:
         """Return the value of the best tree with a complete routing; inf where no hyperplanes realise it."""
         node: Any = result.node
-        data, topology = self._data, self._problem.topology
+        topology = self._problem.topology
         at = node.reached.astype(np.int64)[self._group]
         chosen = _chosen(node)
         splits: dict[int, Split] = {}
@@ -514,16 +520,9 @@ class _Trees:
             here = kept | (at == t)
             if t in self._given:
                 continue  # :meth:`keep` has its weight
-            features = None if chosen is None else _used(chosen[t])
-            split = self._nodes.split(
-                t,
-                data.X[here],
-                data.sign[here],
-                data.weights[here],
-                right=goes_right[here] if kept.any() or t in topology.upper_branches else None,
-                kept=kept[here],
-                features=features,
-            )
+            features = None if chosen is None else np.flatnonzero(chosen[t])
+            right = goes_right[here] if kept.any() or t in topology.upper_branches else None
+            split = self._split(t, here, right, features, kept[here])
             if split is None:
                 return float("inf")
             splits[t] = split
@@ -549,15 +548,7 @@ class _Trees:
             for t in (t for t in topology.last_branches if t not in self._given):
                 here = path[:, t] > 0
                 usable = self._allowed[t] if self._nodes.budget is None else tree.w[t] != 0.0
-                split = self._nodes.split(
-                    t,
-                    data.X[here],
-                    data.sign[here],
-                    data.weights[here],
-                    right=after[here, t],
-                    kept=kept[here, t],
-                    features=_used(usable),
-                )
+                split = self._split(t, here, after[here, t], np.flatnonzero(usable), kept[here, t])
                 splits[t] = Split(moved.w[t], float(moved.b[t]), np.nan) if split is None else split
             self.keep(self._tree(splits))
         return value
@@ -567,12 +558,11 @@ class _Trees:
         splits: dict[int, Split] = {}
         here = {0: np.arange(self._data.n)}
         topology, X = self._problem.topology, self._data.X
-        sign, weights = self._data.sign, self._data.weights
         chosen = _chosen(result.node)
         for t in topology.branches:
             w, features = result.weights[t], None
             if chosen is not None:
-                w, features = np.where(chosen[t], w, 0.0), _used(chosen[t])
+                w, features = np.where(chosen[t], w, 0.0), np.flatnonzero(chosen[t])
             splits[t], right = Split(w, float(result.bias[t]), np.nan), None
             if t in topology.upper_branches:
                 splits[t], right = self._nodes.route(splits[t], X[here[t]])
@@ -580,14 +570,32 @@ class _Trees:
                     right = self._given[t].right(X[here[t]])
                 here[topology.left(t)], here[topology.right(t)] = here[t][~right], here[t][right]
             if not self._polishes and t not in self._given:
-                found = self._nodes.split(
-                    t, X[here[t]], sign[here[t]], weights[here[t]], right=right, features=features
-                )
+                found = self._split(t, here[t], right, features)
                 splits[t] = splits[t] if found is None else found
         tree = self._tree(splits)
         if self._polishes:
             tree = self._problem.formulation.polish(tree, self._problem.instance)
         return self._kept_or_moved(tree)
+
+    def _split(
+        self,
+        t: int,
+        rows: Any,
+        right: BoolArray | None,
+        features: IntArray | None,
+        kept: BoolArray | None = None,
+    ) -> Split | None:
+        """Return the best split of node t for some samples; see :meth:`NodeProblems.split`."""
+        data, p = self._data, self._data.p
+        X, sign, weight = data.X[rows], data.sign[rows], data.weights[rows]
+        if features is not None and not len(
+            features
+        ):  # a feature that is 0 everywhere leaves the bias alone to choose
+            none = self._nodes.split(
+                t, np.zeros((len(X), 1)), sign, weight, right=right, kept=kept, features=np.zeros(1, np.int64)
+            )
+            return None if none is None else replace(none, w=np.zeros(p))
+        return self._nodes.split(t, X, sign, weight, right=right, kept=kept, features=features)
 
     def _tree(self, splits: dict[int, Split]) -> Tree:
         return self._nodes.tree(splits, self._data, self._problem.topology)
@@ -604,12 +612,6 @@ def _chosen(node: Any) -> BoolArray | None:
     from mipforest.searches.routing.feature_branching import FeatureNode
 
     return node.features if isinstance(node, SubproblemNode | FeatureNode) else None
-
-
-def _used(chosen: BoolArray) -> IntArray:
-    """Return the features (p,) that were chosen; one is always free of cost."""
-    features: IntArray = np.flatnonzero(chosen)
-    return features if len(features) else np.zeros(1, np.int64)
 
 
 def _below(at: IntArray, node: int, topology: Topology) -> BoolArray:
