@@ -111,7 +111,7 @@ def start_within(problem: ProblemData, *, seed: int) -> Predictor | None:
 
 @dataclass(order=True)
 class _Box:
-    """Trees of some features (p,), at nodes (|B|, p), with paid groups (g,) of each limit, and the best tree above it."""
+    """Trees of some features (p,), at nodes (|B|, p), with paid groups (g,) of each limit, and the best one above."""
 
     bound: float
     number: int

@@ -512,7 +512,7 @@ class _Trees:
         node: Any = result.node
         topology = self._problem.topology
         at = node.reached.astype(np.int64)[self._group]
-        chosen = _chosen(node)
+        chosen = self._chosen(node)
         splits: dict[int, Split] = {}
         for t in reversed(topology.branches):
             goes_right = _below(at, topology.right(t), topology)
@@ -558,7 +558,7 @@ class _Trees:
         splits: dict[int, Split] = {}
         here = {0: np.arange(self._data.n)}
         topology, X = self._problem.topology, self._data.X
-        chosen = _chosen(result.node)
+        chosen = self._chosen(result.node)
         for t in topology.branches:
             w, features = result.weights[t], None
             if chosen is not None:
@@ -597,6 +597,15 @@ class _Trees:
             return None if none is None else replace(none, w=np.zeros(p))
         return self._nodes.split(t, X, sign, weight, right=right, kept=kept, features=features)
 
+    def _chosen(self, node: Any) -> BoolArray | None:
+        """Return the features (|B|, p) that an open node has chosen, or may use; ``None`` for all."""
+        from mipforest.searches.routing.convex_backend import SubproblemNode
+        from mipforest.searches.routing.feature_branching import FeatureNode
+
+        if isinstance(node, SubproblemNode | FeatureNode):
+            return node.features
+        return None if self._allowed.all() else self._allowed
+
     def _tree(self, splits: dict[int, Split]) -> Tree:
         return self._nodes.tree(splits, self._data, self._problem.topology)
 
@@ -604,14 +613,6 @@ class _Trees:
         """Offer a tree to the incumbent, and return what it says: a value that may prune."""
         tree = with_given(tree, self._problem, self._given)
         return self._incumbent.offer(_near_samples(tree, self._data.X, self._nodes.loss.flat_from))
-
-
-def _chosen(node: Any) -> BoolArray | None:
-    """Return the features (|B|, p) that an open node has chosen, if it does choose."""
-    from mipforest.searches.routing.convex_backend import SubproblemNode
-    from mipforest.searches.routing.feature_branching import FeatureNode
-
-    return node.features if isinstance(node, SubproblemNode | FeatureNode) else None
 
 
 def _below(at: IntArray, node: int, topology: Topology) -> BoolArray:
