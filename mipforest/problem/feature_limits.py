@@ -8,6 +8,10 @@ Where the best tree of a box exceeds a limit, the box is divided by one group th
 its features are forbidden, or it is paid, and groups that limits have no room for then are forbidden. Every tree of the
 box within the limits is in one of the two. As each child has fewer features or more paid groups, the branching ends. A
 box is left by a bound that reaches the incumbent, or by a best tree that is within the limits.
+
+**Once per path.** A search that keeps features forbidden at nodes has boxes with features of each node. Where the best
+tree of a box uses a feature at node t and at another node of its path, either t may not use it, or none above and below
+t may. Every tree that uses it once on each path is in one of the two, and both have fewer features.
 """
 
 from __future__ import annotations
@@ -19,10 +23,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from mipforest.arrays import BoolArray, FloatArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import Unsupported
 from mipforest.model import Model
-from mipforest.problem.constraints import Forbid
+from mipforest.problem.constraints import Constraint, Forbid, OncePerPath
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.restrictions import Restrictions
@@ -32,11 +36,16 @@ from mipforest.solvers.solution import Event, Progress, Status, closed
 from mipforest.trees import Predictor, Tree
 
 
+def is_branched_on(constraint: Constraint) -> bool:
+    """Return whether a constraint is kept here, and not by the search."""
+    return constraint.is_of_whole_tree or isinstance(constraint, OncePerPath)
+
+
 def restrictions_of(problem: ProblemData) -> Restrictions:
-    """Return what limits on the features of whole trees leave of a problem that has no other constraints."""
+    """Return what the constraints that are kept here leave of a problem that has no others."""
     found = Restrictions.none(problem.topology.n_branches, problem.data.p)
     for constraint in problem.constraints:
-        if constraint.is_of_whole_tree:
+        if is_branched_on(constraint):
             found = constraint.restrict(found, problem, cast(Any, None))
     return found
 
@@ -60,7 +69,7 @@ def without_features(problem: ProblemData, allowed: BoolArray) -> ProblemData:
         instance=instance,
         model=Model(problem.model.name),
         unfinished=True,
-        constraints=tuple(one for one in problem.constraints if not one.is_of_whole_tree),
+        constraints=tuple(one for one in problem.constraints if not is_branched_on(one)),
         forbidden={data.features.labels[j]: int(j) for j in out},
     )
 
@@ -102,11 +111,12 @@ def start_within(problem: ProblemData, *, seed: int) -> Predictor | None:
 
 @dataclass(order=True)
 class _Box:
-    """Trees of some features (p,), with groups (g,) of each limit that are paid, and the best tree above it."""
+    """Trees of some features (p,), at nodes (|B|, p), with paid groups (g,) of each limit, and the best one above."""
 
     bound: float
     number: int
     allowed: BoolArray = field(compare=False)
+    at_nodes: BoolArray = field(compare=False)
     paid: tuple[BoolArray, ...] = field(compare=False)
     tree: Predictor | None = field(compare=False, default=None)
 
@@ -139,7 +149,12 @@ class _Branching:
         self.rows, self.nodes, self.interrupted = restrictions.budgets, 0, False
         self.warnings: dict[str, None] = {}
         nothing = tuple(np.zeros(len(row.groups), dtype=bool) for row in self.rows)
-        self.first = self._settled(_Box(-np.inf, 0, allowed_features(problem), nothing))
+        self._once = np.full(problem.data.p, -1) if restrictions.once is None else restrictions.once
+        #: (|B|, |B|) whether a node is above or below another one.
+        self._related = _related(len(restrictions.allowed))
+        self._reduced: tuple[BoolArray, ProblemData] | None = None
+        at_nodes = np.ones_like(restrictions.allowed)
+        self.first = self._settled(_Box(-np.inf, 0, allowed_features(problem), at_nodes, nothing))
         self.bound = -np.inf
 
     def run(self) -> None:
@@ -153,18 +168,17 @@ class _Branching:
             if self.is_closed(box.bound):
                 boxes.append(box)
                 break
-            if box.tree is None or self._used(box.tree)[~box.allowed].any():
-                found = self._search(box.allowed, is_root=box is self.first)
+            if box.tree is None or not self._is_in(box.tree, box.allowed, box.at_nodes):
+                found = self._search(box.allowed, box.at_nodes, is_root=box is self.first)
                 box = replace(box, bound=max(box.bound, found.bound), tree=found.tree)
-            groups = None if box.tree is None else self._exceeded(box)
-            if groups is None:
+            children = None if box.tree is None else self._divided(box)
+            if children is None:
                 done = min(done, box.bound)
             else:
                 if not dived:  # for an incumbent: the features that the best tree of all uses most
                     dived = True
-                    self._search(self._largest_within(cast(Predictor, box.tree), box))
-                k, group = groups
-                for child in self._children(box, k, group):
+                    self._search(*self._largest_within(cast(Predictor, box.tree), box))
+                for child in children:
                     if child is not None:
                         number += 1
                         heapq.heappush(boxes, replace(child, number=number))
@@ -174,13 +188,15 @@ class _Branching:
             self.interrupted |= self.events.tell(self.incumbent.value, self.bound, self.nodes)
         self.bound = min([done, *(box.bound for box in boxes)])
 
-    def _search(self, allowed: BoolArray, *, is_root: bool = False) -> SearchResult:
+    def _search(self, allowed: BoolArray, at_nodes: BoolArray, *, is_root: bool = False) -> SearchResult:
         """Search the trees of some features, and offer the best one; the bound of the root is one for all."""
-        reduced, settings = without_features(self.problem, allowed), self.settings
+        reduced, settings = self._problem_of(allowed, at_nodes), self.settings
         left = self.remaining()
+        if left is not None and is_root and not self.search.proves:
+            left /= 2.0  # it takes all that it gets, and its best features are searched next
         within = replace(settings, time_limit=left, start=None)
         start = self.incumbent.tree
-        if start is not None and self._used(start)[~allowed].any():
+        if start is not None and not self._is_in(start, allowed, at_nodes):
             start = without_weights(reduced.start_without_search(seed=settings.seed), reduced.forbidden)
 
         def told(event: Event) -> bool:
@@ -196,6 +212,31 @@ class _Branching:
             self.incumbent.offer(tree)
         return replace(found, tree=tree)
 
+    def _problem_of(self, allowed: BoolArray, at_nodes: BoolArray) -> ProblemData:
+        """Return the problem of a box; what is bound to the data is kept while their features stay."""
+        if self._reduced is None or (self._reduced[0] != allowed).any():
+            self._reduced = allowed, without_features(self.problem, allowed)
+        reduced, labels = self._reduced[1], self.problem.data.features.labels
+        barred = [
+            Forbid(tuple(labels[j] for j in np.flatnonzero(~own)), (t,))
+            for t, own in enumerate(at_nodes)
+            if not own.all()
+        ]
+        return replace(reduced, constraints=(*reduced.constraints, *barred)) if barred else reduced
+
+    def _is_in(self, tree: Predictor, allowed: BoolArray, at_nodes: BoolArray) -> bool:
+        """Return whether a tree uses nothing but the features of a box."""
+        if at_nodes.all():
+            return not self._used(tree)[~allowed].any()
+        return not (self._used(tree)[~allowed].any() or self._used_at(tree)[~at_nodes].any())
+
+    def _used_at(self, tree: Predictor) -> BoolArray:
+        """Return (|B|, p) which features the nodes of a tree use."""
+        used = np.zeros((len(self._related), self.problem.data.p), dtype=bool)
+        for t, own in enumerate(tree.features_used().per_node):
+            used[t, list(own)] = True
+        return used
+
     def _used(self, tree: Predictor) -> BoolArray:
         used = np.zeros(self.problem.data.p, dtype=bool)
         used[list(tree.features_used().overall)] = True
@@ -205,6 +246,36 @@ class _Branching:
         """Return (p,) the largest weight of each feature, or 1 where all that counts is whether it is used."""
         used = self._used(tree).astype(float)
         return used * np.abs(tree.w).max(axis=0) if isinstance(tree, Tree) else used
+
+    def _divided(self, box: _Box) -> tuple[_Box | None, ...] | None:
+        """Return the boxes that a box is divided into; ``None`` where its tree is within all limits."""
+        if (exceeded := self._exceeded(box)) is not None:
+            return self._children(box, *exceeded)
+        if (again := self._again(cast(Predictor, box.tree))) is None:
+            return None
+        t, features = again
+        here, apart = box.at_nodes.copy(), box.at_nodes.copy()
+        here[t, features] = False
+        apart[np.ix_(self._related[t], features)] = False
+        return replace(box, at_nodes=here), replace(box, at_nodes=apart)
+
+    def _again(self, tree: Predictor) -> tuple[int, IntArray] | None:
+        """Return a node of a tree and features of a group, where another node of its path uses that group, too.
+
+        It is the one of the largest weight.
+        """
+        if (self._once < 0).all():
+            return None
+        used = self._used_at(tree)
+        size = np.abs(tree.w) if isinstance(tree, Tree) else used.astype(float)
+        found, largest = None, -1.0
+        for number in np.unique(self._once[self._once >= 0]).tolist():
+            features = np.flatnonzero(self._once == number)
+            at = used[:, features].any(axis=1)
+            for t in np.flatnonzero(at & (self._related & at).any(axis=1)).tolist():
+                if (own := float(size[t, features].max())) > largest:
+                    found, largest = (t, features), own
+        return found
 
     def _exceeded(self, box: _Box) -> tuple[int, int] | None:
         """Return a limit that the box's tree exceeds, and the group that it uses most of those that are not paid."""
@@ -238,14 +309,22 @@ class _Branching:
                     allowed[group] = False
         return replace(box, allowed=allowed)
 
-    def _largest_within(self, tree: Predictor, box: _Box) -> BoolArray:
-        """Return features that are within all limits: those that a tree uses most, as many as fit."""
+    def _largest_within(self, tree: Predictor, box: _Box) -> tuple[BoolArray, BoolArray]:
+        """Return features, and features of nodes, that are within all limits: those that a tree uses most."""
         chosen, weight = np.zeros_like(box.allowed), self._importance(tree)
         for j in np.argsort(-weight, kind="stable"):
             if box.allowed[j]:
                 chosen[j] = True
                 chosen[j] = all(row.paid(chosen) <= row.limit for row in self.rows)
-        return chosen
+        at_nodes = box.at_nodes.copy()
+        if isinstance(tree, Tree):
+            for number in np.unique(self._once[self._once >= 0]).tolist():
+                features = np.flatnonzero(self._once == number)
+                left = np.ones(len(at_nodes), dtype=bool)
+                for t in np.argsort(-np.abs(tree.w[:, features]).max(axis=1), kind="stable").tolist():
+                    left[self._related[t]] &= not left[t]
+                at_nodes[np.ix_(~left, features)] = False
+        return chosen, at_nodes
 
     def _over(self) -> bool:
         left = self.remaining()
@@ -257,6 +336,16 @@ class _Branching:
         return bound >= self.incumbent.value or closed(
             self.incumbent.value, bound, self.settings.gap, problem.objective_unit
         )
+
+
+def _related(n_branches: int) -> BoolArray:
+    """Return (|B|, |B|) whether a branch node is above or below another one."""
+    above = np.zeros((n_branches, n_branches), dtype=bool)
+    for t in range(1, n_branches):
+        above[t] = above[(t - 1) // 2]
+        above[t, (t - 1) // 2] = True
+    related: BoolArray = above | above.T
+    return related
 
 
 def search_within(
@@ -284,7 +373,7 @@ def search_within(
         If a certificate is asked for and there are limits: it states forbidden features alone.
     """
     check_certificate(problem, settings)
-    others = [one for one in problem.constraints if one.is_of_whole_tree and not isinstance(one, Forbid)]
+    others = [one for one in problem.constraints if is_branched_on(one) and not isinstance(one, Forbid)]
     if not others or settings.time_limit == 0:
         reduced = without_features(problem, allowed_features(problem))
         found = search.search(reduced, settings, start=start, on_progress=on_progress)

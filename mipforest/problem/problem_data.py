@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.bound_check import objective_unit
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Predictor, Topology, Tree
+
+Computed = TypeVar("Computed")
 
 
 class StartError(MipforestError, ValueError):
@@ -75,6 +77,9 @@ class ProblemData:
     as_built: BuiltModel = field(init=False, repr=False)
     stated: BuiltModel = field(init=False, repr=False)
     _valid: tuple[MatrixForm, float] | None = field(init=False, repr=False, default=None)
+    _computed: dict[str, tuple[tuple[Constraint, ...], Any]] = field(
+        init=False, repr=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "as_built", BuiltModel(self.model))
@@ -281,6 +286,14 @@ class ProblemData:
     def topology(self) -> Topology:
         """Index sets of the tree."""
         return self.instance.topology
+
+    def once(self, name: str, compute: Callable[[], Computed]) -> Computed:
+        """Return what is computed once for the constraints as they are now, by name."""
+        known = self._computed.get(name)
+        if known is None or known[0] is not self.constraints:
+            known = self._computed[name] = self.constraints, compute()
+        found: Computed = known[1]
+        return found
 
     def constrain(self, *constraints: Constraint) -> None:
         """Add constraints to the model: their rows, and what :attr:`Result.constraints` says of them.

@@ -342,6 +342,10 @@ class OncePerPath(Constraint):
                 once[group] = once.max(initial=-1) + 1
         return replace(own, once=once)
 
+    def of_single_features(self, data: Dataset) -> bool:
+        """Return whether each column that it counts is one feature."""
+        return all(len(group) == 1 for group in self._groups(data))
+
     def _groups(self, data: Dataset) -> list[IntArray]:
         if self.features is None:
             return features_of_columns(data)

@@ -39,6 +39,7 @@ from mipforest.searches.routing.convex_relaxation import (
     solve_finely,
     solve_node,
 )
+from mipforest.searches.routing.given_splits import best_weight, least_gains, passed_on
 from mipforest.searches.routing.plunge import (
     BELOW_ROOT,
     COMPLETE,
@@ -212,6 +213,7 @@ class SubproblemSolver:
         self._G, self._p = nodes.X.shape
         self._n_upper, self.side = nodes.n_upper, _sides(nodes.n_nodes)
         self._numbers = count()
+        self._goes_right = {t: split.right(nodes.X) for t, split in nodes.given.items()}
         g, c = np.nonzero(nodes.weight)
         # Margins: one variable per class of a group and kink of the loss.
         self._of = np.repeat(g, len(nodes.kinks))
@@ -219,6 +221,17 @@ class SubproblemSolver:
         self._reward = np.tile(nodes.kinks[:, 0], len(g))
         self._unit = np.outer(nodes.weight[g, c], nodes.kinks[:, 1]).ravel()
         self._number = np.add.outer(len(nodes.kinks) * c, np.arange(len(nodes.kinks))).ravel()
+
+    def way(self, g: int, node: int) -> list[int]:
+        """Return the nodes from one on that a group passes by given splits, to that where it waits."""
+        way = [node]
+        while (right := self._goes_right.get(way[-1])) is not None:
+            way.append(2 * way[-1] + 1 + int(right[g]))
+        return way
+
+    def passed_on(self, reached: IntArray) -> IntArray:
+        """Return where groups (G,) are once those at nodes with given splits have taken their sides."""
+        return passed_on(reached, self._goes_right)
 
     def number_from(self, first: int) -> None:
         """Begin to give other numbers."""
@@ -276,6 +289,8 @@ class SubproblemSolver:
         no gains.
         """
         nodes = self._nodes
+        if t in nodes.given:
+            return self._solved_given(here, t, sub, finely=finely)
         features = sub.features
         used = np.flatnonzero(features != OUT)
         selectable = (features[used] == OPEN).astype(np.float64)
@@ -292,7 +307,9 @@ class SubproblemSolver:
         d = np.concatenate([self._d[margins], side[kept].astype(np.float64)])
         reward = np.concatenate([self._reward[margins], np.where(side[kept] < 0, nodes.epsilon, 0.0)])
         capacity = np.concatenate([nodes.C[t] * self._unit[margins], np.full(len(kept), UNLIMITED)])
-        X = np.ascontiguousarray(self.X[:, used])
+        # Without a feature, one that is 0 everywhere leaves the bias alone to choose.
+        X = np.ascontiguousarray(self.X[:, used]) if len(used) else np.zeros((self._G, 1))
+        selectable = selectable if len(used) else np.zeros(1)
         node = node_for(X[group] * d[:, None], d, reward, capacity)
         charge = Charge(nodes.l1, selectable, free, nodes.alpha if np.isfinite(nodes.alpha) else 1e300)
         limit = float(nodes.bias_limit[t])
@@ -311,7 +328,7 @@ class SubproblemSolver:
                 chosen=features == IN, gains=None, fine=finely,
             )  # fmt: skip
         w, chosen = np.zeros(self._p), features == IN
-        w[used] = node.f[W]
+        w[used] = node.f[W, : len(used)]
         size, u = np.abs(node.f[W]) * selectable, np.abs(node.f[U])
         best = np.argsort(-size)
         best = best[size[best] > _CHOSEN * u[best]] if np.isfinite(nodes.alpha) else best[: int(free)]
@@ -331,6 +348,27 @@ class SubproblemSolver:
         if value < stop and not finely:
             solved.gains = self._measured(here, t, node, charge, X, value - solved.bound)
         return solved
+
+    def _solved_given(self, here: SubproblemNode, t: int, sub: Subproblem, *, finely: bool) -> Subproblem:
+        """Return the subproblem of a node whose split is given, solved exactly, with its gains."""
+        nodes = self._nodes
+        split, cost = nodes.given[t], 0.0
+        if nodes.budget is not None and nodes.budget[t] < 1:
+            cost = nodes.alpha
+        a, u = self._d * split.above(nodes.X)[self._of], nodes.C[t] * self._unit
+        charged = self.side[here.reached, t][self._of] != 0
+        best = best_weight(a[charged], self._reward[charged], u[charged], least=split.least, l1=nodes.l1)
+        value = best.value + cost
+        w, gains = np.zeros(self._p), np.zeros((3, self._G))
+        w[split.feature] = best.weight
+        coming = np.flatnonzero(self.side[t, here.reached[self._of]] != 0)
+        found = least_gains(best, a[coming], self._reward[coming], u[coming], l1=nodes.l1)
+        np.maximum.at(gains[2], self._of[coming], np.maximum(found + value - max(sub.bound, value), 0.0))
+        b = -best.weight * (split.threshold - self.centre[split.feature])
+        return replace(
+            sub, bound=max(sub.bound, value), version=here.versions[t], w=w, b=b, chosen=sub.features == IN,
+            gains=gains, fine=finely,
+        )  # fmt: skip
 
     def _measured(
         self, here: SubproblemNode, t: int, node: Node, charge: Charge, X: FloatArray, lacking: float
@@ -405,7 +443,7 @@ class ConvexBackend(Backend):
         subproblems = [[solver.entry(0.0, solver.first(t))] for t in range(n_nodes)]
         versions = [solver.number() for _ in range(n_nodes)]
         features = np.ones((n_nodes, self.nodes.X.shape[1]), dtype=bool)
-        return SubproblemNode(reached, subproblems, versions, features)
+        return SubproblemNode(solver.passed_on(reached), subproblems, versions, features)
 
     def decided(self, node: SubproblemNode, reached: IntArray) -> SubproblemNode:
         """Return an open node with further sides; see :class:`Backend`."""
@@ -534,9 +572,11 @@ class _ConvexPlunge(SubproblemPlunge):
     def _decide(self, node: SubproblemNode, g: int, side: int) -> None:
         """Send a group from the node that it has reached to a side."""
         t = int(node.reached[g])
-        child = 2 * t + (1 if side < 0 else 2)
-        node.reached[g] = child
-        node.versions[t], node.versions[child] = self._solver.number(), self._solver.number()
+        way = self._solver.way(g, 2 * t + (1 if side < 0 else 2))
+        node.reached[g] = way[-1]
+        for changed in (t, *way):
+            if changed < self._n_nodes:
+                node.versions[changed] = self._solver.number()
 
     def _between(self) -> tuple[BoolArray, BoolArray]:
         """Return groups that one feature alone sends left, or right, as groups on both sides of them went there."""

@@ -15,7 +15,9 @@ from mipforest.data.columns import features_named
 from mipforest.errors import Unsupported
 from mipforest.heuristics.node_problems import NodeProblems, Split, weights_by_class
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
-from mipforest.problem.constraints import Forbid, MinLeaf, OfLabels
+from mipforest.problem.constraints import Forbid, MinLeaf, OfLabels, OncePerPath
+from mipforest.problem.constraints import Split as GivenSplit
+from mipforest.problem.feature_limits import allowed_features, is_branched_on
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure
@@ -28,6 +30,7 @@ from mipforest.problem.tree_search import (
     by_local_search,
     get_search,
 )
+from mipforest.searches.routing.given_splits import given_splits, why_not_given, with_given
 from mipforest.searches.routing.leaf_limits import leaf_limits
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Progress, Status, closed
@@ -124,20 +127,33 @@ class Routing(TreeSearch):
     def cannot_keep(self, problem: ProblemData) -> str:
         """Say why it does not keep the constraints of a problem; see :class:`TreeSearch`.
 
-        It keeps features forbidden at nodes, and limits on what leaves hold, with limits on features of the whole tree.
+        It keeps features forbidden at nodes, given splits, and limits on what leaves hold, with limits on features of
+        the whole tree and, by boxes of such forbidden features, once on each path.
         """
         own = [one for one in problem.constraints if not one.is_of_whole_tree]
-        if others := [one for one in own if not isinstance(one, Forbid | OfLabels | MinLeaf)]:
+        if others := [
+            one for one in own if not isinstance(one, Forbid | OfLabels | MinLeaf | GivenSplit | OncePerPath)
+        ]:
             return (
-                f"it keeps limits on features and on what leaves hold, and not: {'; '.join(map(str, others))}"
+                "it keeps limits on features, given splits and limits on what leaves hold, and not: "
+                f"{'; '.join(map(str, others))}"
             )
         if not own:
             return ""
         if len(problem.instance.distinct[0]) > MAX_GROUPS:
             return f"it keeps constraints on leaves and nodes for up to {MAX_GROUPS} different samples"
-        if not (allowed := _allowed(problem)).any(axis=1).all():
-            return f"node {int(np.argmin(allowed.any(axis=1)))} may use no feature"
-        if _first_tree(problem, of_one_label=len(own) < len(problem.constraints)) is None:
+        if reason := why_not_given(problem, _allowed(problem) & allowed_features(problem)):
+            return reason
+        of_columns = [
+            one for one in own if isinstance(one, OncePerPath) and not one.of_single_features(problem.data)
+        ]
+        if of_columns:
+            return f"the rows of {of_columns[0]} let a path use one feature of a column, and it keeps one node of it"
+        of_one_label = any(is_branched_on(one) for one in problem.constraints)
+        if (
+            problem.once("routing: first tree", lambda: _first_tree(problem, of_one_label=of_one_label))
+            is None
+        ):
             return "it has no tree to begin with that satisfies the constraints"
         return ""
 
@@ -156,6 +172,8 @@ class Routing(TreeSearch):
         from mipforest.searches.workers import Workers
 
         events = SearchEvents(on_progress)
+        if why_not_given(problem, _allowed(problem)):
+            return SearchResult(None, np.inf, Status.INFEASIBLE)  # of a box of features
         trees = _Trees(problem, start)
         routing = trees.convex_nodes()
         if len(routing.X) > MAX_GROUPS:
@@ -326,6 +344,9 @@ def _allowed(problem: ProblemData) -> BoolArray:
         if isinstance(constraint, Forbid) and constraint.nodes is not None:
             features = np.concatenate([features_named(problem.data, name) for name in constraint.features])
             allowed[np.ix_(np.array(constraint.nodes), features)] = False
+    allowed[:, list(problem.forbidden.values())] = False
+    for t, split in given_splits(problem).items():
+        allowed[t] &= np.arange(problem.data.p) == split.feature
     return allowed
 
 
@@ -334,19 +355,23 @@ def _first_tree(problem: ProblemData, *, of_one_label: bool = False) -> Tree | N
     nodes, topology = problem.structure, problem.topology
     assert isinstance(nodes, NodeProblems)
     known: Tree | None = problem.instance.known
-    zero = np.zeros(problem.data.p)
+    zero, given = np.zeros(problem.data.p), given_splits(problem)
     for bias in (1.0, -1.0):
         tree = nodes.tree(dict.fromkeys(topology.branches, Split(zero, bias, np.nan)), problem.data, topology)
+        tree = with_given(tree, problem, given)
         if not problem.outside(tree):
             return tree
     if known is None or of_one_label:
         return None
-    return _moved_within(known, problem)
+    return _moved_within(with_given(known, problem, given), problem)
 
 
 def _moved_within(tree: Tree, problem: ProblemData) -> Tree | None:
     """Return a tree whose biases at the last level are moved by the least of some steps that satisfies constraints."""
-    last = np.asarray(problem.topology.last_branches)
+    given = given_splits(problem)
+    last = np.array([t for t in problem.topology.last_branches if t not in given], dtype=np.int64)
+    if not len(last):
+        return None
     scores = problem.data.X @ tree.w[last].T + tree.b[last]
     steps = -np.quantile(scores, np.linspace(0.0, 1.0, SHIFTS))
     for step in steps[np.argsort(np.abs(steps), kind="stable")]:
@@ -412,6 +437,7 @@ class _Trees:
         self._data = problem.data
         self._X, self._group = problem.instance.distinct
         self._allowed, self._limits = _allowed(problem), leaf_limits(problem)
+        self._given = given_splits(problem)
         self._incumbent = Incumbent(problem)
         for tree in (_first_tree(problem), problem.instance.known, start):
             if tree is not None:
@@ -467,14 +493,15 @@ class _Trees:
             l1=norm is L1,
             budget=self._nodes.budget,
             alpha=np.inf if self._nodes.alpha is None else self._nodes.alpha,
-            allowed=None if self._allowed.all() else self._allowed,
+            allowed=None if self._allowed.all() and not self._given else self._allowed,
             limits=self._limits,
+            given=self._given,
         )
 
     @property
     def _polishes(self) -> bool:
         """Whether nodes may use all features, so that the formulation may solve them anew."""
-        return self._nodes.budget is None and bool(self._allowed.all())
+        return self._nodes.budget is None and bool(self._allowed.all()) and not self._given
 
     def scores(self) -> FloatArray:
         """Return the scores (G, |B|) of the groups at the nodes of the best tree."""
@@ -483,24 +510,19 @@ class _Trees:
     def realised(self, result: PlungeResult) -> float:
         """Return the value of the best tree with a complete routing; inf where no hyperplanes realise it."""
         node: Any = result.node
-        data, topology = self._data, self._problem.topology
+        topology = self._problem.topology
         at = node.reached.astype(np.int64)[self._group]
-        chosen = _chosen(node)
+        chosen = self._chosen(node)
         splits: dict[int, Split] = {}
         for t in reversed(topology.branches):
             goes_right = _below(at, topology.right(t), topology)
             kept = goes_right | _below(at, topology.left(t), topology)
             here = kept | (at == t)
-            features = None if chosen is None else _used(chosen[t])
-            split = self._nodes.split(
-                t,
-                data.X[here],
-                data.sign[here],
-                data.weights[here],
-                right=goes_right[here] if kept.any() or t in topology.upper_branches else None,
-                kept=kept[here],
-                features=features,
-            )
+            if t in self._given:
+                continue  # :meth:`keep` has its weight
+            features = None if chosen is None else np.flatnonzero(chosen[t])
+            right = goes_right[here] if kept.any() or t in topology.upper_branches else None
+            split = self._split(t, here, right, features, kept[here])
             if split is None:
                 return float("inf")
             splits[t] = split
@@ -511,6 +533,7 @@ class _Trees:
 
         The latter sends to another side at the last level what a moved bias sends there, and is the best one that does.
         """
+        tree = with_given(tree, self._problem, self._given)
         value = self.keep(tree)
         if self._limits is None or np.isfinite(value):
             return value
@@ -522,18 +545,10 @@ class _Trees:
         path, before, after = tree.decision_path(data.X), tree.scores(data.X) >= 0, moved.scores(data.X) >= 0
         for kept in (before != after, np.ones_like(before)):
             splits = {t: Split(tree.w[t], float(tree.b[t]), np.nan) for t in topology.upper_branches}
-            for t in topology.last_branches:
+            for t in (t for t in topology.last_branches if t not in self._given):
                 here = path[:, t] > 0
                 usable = self._allowed[t] if self._nodes.budget is None else tree.w[t] != 0.0
-                split = self._nodes.split(
-                    t,
-                    data.X[here],
-                    data.sign[here],
-                    data.weights[here],
-                    right=after[here, t],
-                    kept=kept[here, t],
-                    features=_used(usable),
-                )
+                split = self._split(t, here, after[here, t], np.flatnonzero(usable), kept[here, t])
                 splits[t] = Split(moved.w[t], float(moved.b[t]), np.nan) if split is None else split
             self.keep(self._tree(splits))
         return value
@@ -543,46 +558,61 @@ class _Trees:
         splits: dict[int, Split] = {}
         here = {0: np.arange(self._data.n)}
         topology, X = self._problem.topology, self._data.X
-        sign, weights = self._data.sign, self._data.weights
-        chosen = _chosen(result.node)
+        chosen = self._chosen(result.node)
         for t in topology.branches:
             w, features = result.weights[t], None
             if chosen is not None:
-                w, features = np.where(chosen[t], w, 0.0), _used(chosen[t])
+                w, features = np.where(chosen[t], w, 0.0), np.flatnonzero(chosen[t])
             splits[t], right = Split(w, float(result.bias[t]), np.nan), None
             if t in topology.upper_branches:
                 splits[t], right = self._nodes.route(splits[t], X[here[t]])
+                if t in self._given:
+                    right = self._given[t].right(X[here[t]])
                 here[topology.left(t)], here[topology.right(t)] = here[t][~right], here[t][right]
-            if not self._polishes:
-                found = self._nodes.split(
-                    t, X[here[t]], sign[here[t]], weights[here[t]], right=right, features=features
-                )
+            if not self._polishes and t not in self._given:
+                found = self._split(t, here[t], right, features)
                 splits[t] = splits[t] if found is None else found
         tree = self._tree(splits)
         if self._polishes:
             tree = self._problem.formulation.polish(tree, self._problem.instance)
         return self._kept_or_moved(tree)
 
+    def _split(
+        self,
+        t: int,
+        rows: Any,
+        right: BoolArray | None,
+        features: IntArray | None,
+        kept: BoolArray | None = None,
+    ) -> Split | None:
+        """Return the best split of node t for some samples; see :meth:`NodeProblems.split`."""
+        data, p = self._data, self._data.p
+        X, sign, weight = data.X[rows], data.sign[rows], data.weights[rows]
+        if features is not None and not len(
+            features
+        ):  # a feature that is 0 everywhere leaves the bias alone to choose
+            none = self._nodes.split(
+                t, np.zeros((len(X), 1)), sign, weight, right=right, kept=kept, features=np.zeros(1, np.int64)
+            )
+            return None if none is None else replace(none, w=np.zeros(p))
+        return self._nodes.split(t, X, sign, weight, right=right, kept=kept, features=features)
+
+    def _chosen(self, node: Any) -> BoolArray | None:
+        """Return the features (|B|, p) that an open node has chosen, or may use; ``None`` for all."""
+        from mipforest.searches.routing.convex_backend import SubproblemNode
+        from mipforest.searches.routing.feature_branching import FeatureNode
+
+        if isinstance(node, SubproblemNode | FeatureNode):
+            return node.features
+        return None if self._allowed.all() else self._allowed
+
     def _tree(self, splits: dict[int, Split]) -> Tree:
         return self._nodes.tree(splits, self._data, self._problem.topology)
 
     def keep(self, tree: Tree) -> float:
         """Offer a tree to the incumbent, and return what it says: a value that may prune."""
+        tree = with_given(tree, self._problem, self._given)
         return self._incumbent.offer(_near_samples(tree, self._data.X, self._nodes.loss.flat_from))
-
-
-def _chosen(node: Any) -> BoolArray | None:
-    """Return the features (|B|, p) that an open node has chosen, if it does choose."""
-    from mipforest.searches.routing.convex_backend import SubproblemNode
-    from mipforest.searches.routing.feature_branching import FeatureNode
-
-    return node.features if isinstance(node, SubproblemNode | FeatureNode) else None
-
-
-def _used(chosen: BoolArray) -> IntArray:
-    """Return the features (p,) that were chosen; one is always free of cost."""
-    features: IntArray = np.flatnonzero(chosen)
-    return features if len(features) else np.zeros(1, np.int64)
 
 
 def _below(at: IntArray, node: int, topology: Topology) -> BoolArray:

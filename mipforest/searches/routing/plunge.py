@@ -45,6 +45,7 @@ from mipforest.searches.addresses import WORDS, address_of, call, kind_of, view,
 from mipforest.searches.numbers import ANY_SIZE, require
 
 if TYPE_CHECKING:
+    from mipforest.searches.routing.given_splits import GivenSplits
     from mipforest.searches.routing.leaf_limits import LeafLimits
     from mipforest.time_budget import TimeBudget
 
@@ -109,6 +110,8 @@ class ConvexNodes:
         (|B|, p) features that each node may use; ``None`` for all.
     limits
         Limits on what leaves hold; ``None`` for none.
+    given
+        Splits of nodes that choose nothing but a weight; such a node may use the feature of its split alone.
 
     Raises
     ------
@@ -129,6 +132,7 @@ class ConvexNodes:
     pull: FloatArray | None = None
     allowed: BoolArray | None = None
     limits: LeafLimits | None = None
+    given: GivenSplits = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse numbers that compiled loops cannot compute with."""

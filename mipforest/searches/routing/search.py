@@ -667,12 +667,17 @@ class RoutingSearch:
         Returns
         -------
         bool
-            Whether there was one: else nothing but accuracy is missing to the tree.
+            Whether there was one, or limits leave no tree of the routing: else nothing but accuracy is missing to it.
         """
         if self._limits is None:
             return False
         node: Any = result.node
-        reached = node.reached.astype(np.int64)
+        reached = self._limits.narrowed(node.reached)
+        if reached is None:
+            return True  # no tree has this routing
+        if (reached != node.reached).any():
+            self._push(max(bound, result.bound), self._backend.decided(node, reached))
+            return True
         scores = self._backend.nodes.X @ result.weights.T + result.bias
         g, first = self._limits.to_decide(reached, scores, self._backend.nodes.epsilon)
         if g < 0:

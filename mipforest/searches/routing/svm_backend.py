@@ -33,8 +33,11 @@ from mipforest.searches.routing.plunge import (
     WarmStart,
 )
 from mipforest.searches.routing.search import RoutingSearch
-from mipforest.searches.routing.svm_dual import BIAS, VALUE, SvmNodes, svm_nodes
+from mipforest.searches.routing.svm_dual import BIAS, VALUE, SvmNodes, masked, svm_nodes
 from mipforest.trees.topology import subtree
+
+#: Inner products of the groups for all sets of features that nodes may use: 200 MB.
+MAX_PRODUCTS = 25_000_000
 
 #: Steps of the search for a subtree bound.
 _MAX_STEPS = 1000
@@ -48,7 +51,7 @@ _LEAST_GROUPS, _GROWTH = 8, 1.1
 
 
 class SvmBackend(CompiledBackend):
-    """Plunges of a tree of support vector machines on all features; parameters as for the base class.
+    """Plunges of a tree of support vector machines, without a budget of features; parameters as for the base class.
 
     Raises
     ------
@@ -64,16 +67,23 @@ class SvmBackend(CompiledBackend):
         for name in ("weight", "C", "bias_limit"):
             require("routing", name, getattr(nodes, name), least=0.0)
         super().__init__(nodes, logs=logs)
-        self._K = np.ascontiguousarray(self._groups.X @ self._groups.X.T)
+        if nodes.allowed is not None:
+            self._groups = self._groups._replace(pull=np.where(nodes.allowed, self._groups.pull, 0.0))
+        self._of_sets = masked(self._groups.X, nodes.allowed, nodes.n_nodes)
         self._tried = self._pruned = self._passed = 0
         self._subtrees = [subtree(1, nodes.n_nodes), subtree(2, nodes.n_nodes)]
 
     @classmethod
     def takes(cls, nodes: ConvexNodes, *, certified: bool) -> bool:
-        """Return whether nodes are support vector machines on all features: the hinge loss has one kink, at 1."""
+        """Return whether nodes are support vector machines, of any features: the hinge loss has one kink, at 1.
+
+        The inner products of the groups for each set of features have to fit into memory.
+        """
         del certified
         hinge = nodes.kinks.tolist() == [[1.0, 1.0]]
-        return nodes.budget is None and nodes.allowed is None and not nodes.l1 and hinge
+        n_sets = 1 if nodes.allowed is None else len(np.unique(nodes.allowed, axis=0))
+        fits = n_sets == 1 or n_sets * len(nodes.X) ** 2 <= MAX_PRODUCTS
+        return nodes.budget is None and not nodes.given and not nodes.l1 and hinge and fits
 
     @classmethod
     def _run_tiny(cls) -> None:
@@ -84,7 +94,7 @@ class SvmBackend(CompiledBackend):
         search.run(1.0, deadline=np.inf)
 
     def _relaxation(self, log: FloatArray) -> SvmNodes:
-        return svm_nodes(self._groups, self._K, log)
+        return svm_nodes(self._groups, self._of_sets, log)
 
     def _empty_log(self) -> FloatArray:
         return empty_log(self.nodes.n_nodes, len(self.nodes.X)) if self.logs else super()._empty_log()
@@ -174,6 +184,7 @@ class SvmBackend(CompiledBackend):
             C=whole.C[at],
             bias_limit=2.0 * whole.bias_limit[at],
             depth=whole.depth - 1,
+            allowed=None if whole.allowed is None else whole.allowed[at],
             pull=None,
             limits=None,
         )

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import implement, kernel
 from mipforest.searches.routing.plunge import STEPS, Groups
 
@@ -86,8 +86,12 @@ class Duals(NamedTuple):
         (4, |B|) what is stored of the nodes.
     w, score
         (|B|, p) weights and (|B|, G) scores ``w.x`` of the groups.
+    X
+        (M, G, p) features of the groups, 0 where a node may not use them, for each set of features that nodes may use.
     K, square
-        (G, G) inner products of the groups, and (G,) those with themselves.
+        (M, G, G) inner products of these, and (M, G) those with themselves.
+    mask
+        (|B|,) number of the set of each node.
     """
 
     size: IntArray
@@ -96,11 +100,30 @@ class Duals(NamedTuple):
     node: FloatArray
     w: FloatArray
     score: FloatArray
+    X: FloatArray
     K: FloatArray
     square: FloatArray
+    mask: IntArray
 
 
-def empty_duals(groups: Groups, K: FloatArray) -> Duals:
+class Masked(NamedTuple):
+    """Features of the groups and their inner products for each set of features: arrays as in :class:`Duals`."""
+
+    X: FloatArray
+    K: FloatArray
+    mask: IntArray
+
+
+def masked(X: FloatArray, allowed: BoolArray | None, n_nodes: int) -> Masked:
+    """Return the groups' features (G, p) for each set of those that nodes may use, (|B|, p) or ``None`` for all."""
+    sets, mask = np.ones((1, X.shape[1]), dtype=bool), np.zeros(n_nodes, np.int64)
+    if allowed is not None:
+        sets, mask = np.unique(allowed, axis=0, return_inverse=True)
+    own = np.ascontiguousarray(np.where(sets[:, None, :], X, 0.0))
+    return Masked(own, np.ascontiguousarray(own @ own.transpose(0, 2, 1)), mask.ravel().astype(np.int64))
+
+
+def empty_duals(groups: Groups, of_sets: Masked) -> Duals:
     """Return a workspace for the duals of a plunge, with the groups' inner products."""
     (G, p), n_nodes = groups.X.shape, len(groups.C)
     m = 3 * G + 2  # a group that is tried on a side needs up to two more
@@ -111,8 +134,10 @@ def empty_duals(groups: Groups, K: FloatArray) -> Duals:
         node=np.zeros((4, n_nodes)),
         w=np.zeros((n_nodes, p)),
         score=np.zeros((n_nodes, G)),
-        K=K,
-        square=np.diag(K).copy(),
+        X=of_sets.X,
+        K=of_sets.K,
+        square=np.ascontiguousarray(np.diagonal(of_sets.K, axis1=1, axis2=2)),
+        mask=of_sets.mask,
     )
 
 
@@ -147,7 +172,7 @@ def pair_steps(duals: Duals, t: int, tolerance: float, max_steps: float, stop: f
     -------
     Steps.
     """
-    K, square, name, of = duals.K, duals.square, duals.name, duals.of
+    K, square, name, of = duals.K[duals.mask[t]], duals.square[duals.mask[t]], duals.name, duals.of
     n, steps, value, bias = duals.size[t], 0, duals.node[VALUE, t], 0.0
     while steps < max_steps:
         up, max_missing, down, least_missing = -1, -np.inf, -1, np.inf
@@ -203,7 +228,7 @@ def _at_bound(x: float, low: float, high: float) -> float:
 @kernel
 def refresh(groups: Groups, duals: Duals, t: int) -> None:
     """Compute weights, scores, ``missing`` and the proven value of a node anew from its variables."""
-    X, name, of, w, score = groups.X, duals.name, duals.of, duals.w, duals.score
+    X, name, of, w, score = duals.X[duals.mask[t]], duals.name, duals.of, duals.w, duals.score
     n, p = duals.size[t], X.shape[1]
     for j in range(p):
         w[t, j] = groups.pull[t, j]
@@ -253,7 +278,7 @@ def best_step(duals: Duals, t: int, g: int, r: float, capacity: float) -> tuple[
     gain, partner, step
         By what the value rises, the variable that moves too, -1 if there is none, and how far they move.
     """
-    K, square, name, of = duals.K, duals.square, duals.name, duals.of
+    K, square, name, of = duals.K[duals.mask[t]], duals.square[duals.mask[t]], duals.name, duals.of
     own, direction, bound = r - duals.score[t, g], 1.0, LOW
     best, partner, length = 0.0, -1, 0.0
     if r < 0.0:
@@ -416,6 +441,7 @@ def interior_point(
     Iterations; 0 where only 0 is feasible, as all variables have one direction.
     """
     Z, M, v, f = work
+    X = duals.X[duals.mask[t]]
     m, p, pairs = duals.size[t], len(M), 0.0
     rises, falls = False, False
     for r in range((m + 3) // 4 * 4):
@@ -428,7 +454,7 @@ def interior_point(
         rises, falls = rises or v[D, r] > 0.0, falls or v[D, r] < 0.0
         v[REWARD, r] = duals.of[RATE, t, r] * v[D, r]
         for j in range(p):
-            Z[r, j] = v[D, r] * groups.X[g, j]
+            Z[r, j] = v[D, r] * X[g, j]
         # Without a capacity there is nothing left to it, and no multiplier: a 1 that never changes, and a 0.
         v[LIMITED, r] = 1.0 if capacity < _NO_CAPACITY else 0.0
         v[A, r] = min(1.0, 0.5 * capacity)
@@ -598,12 +624,12 @@ class SvmNodes(NamedTuple):
     trials_close: bool
 
 
-def svm_nodes(groups: Groups, K: FloatArray, log: FloatArray) -> SvmNodes:
+def svm_nodes(groups: Groups, of_sets: Masked, log: FloatArray) -> SvmNodes:
     """Return a workspace for the nodes of a problem, with the groups' inner products."""
     n_nodes, wide = len(groups.C), 3 * len(groups.X)
     return SvmNodes(
         groups=groups,
-        duals=empty_duals(groups, K),
+        duals=empty_duals(groups, of_sets),
         interior=interior_workspace(wide, groups.X.shape[1]),
         start=np.zeros((n_nodes, wide)),
         saved=np.empty((STEPS + 1, n_nodes, wide)),

@@ -15,10 +15,10 @@ from mipforest.problem.constraints import (
     Forbid,
     LimitLabel,
     MinLeaf,
-    OncePerPath,
     Parity,
     Precision,
     Recall,
+    Require,
 )
 from mipforest.problem.tree_search import get_search
 from mipforest.searches.routing.leaf_limits import LeafLimits
@@ -127,9 +127,9 @@ def test_what_is_left_out_extends_to_no_assignment_within_limits(seed):
 
 def test_auto_chooses_it_and_says_what_it_does_not_keep():
     problem = case(0)
-    problem.constrain(OncePerPath())
+    problem.constrain(Require("a"))
     why = get_search("routing").objection(problem)
-    assert "once-per-path all" in why
+    assert "require a" in why
     assert "limits on features" in why
 
 
@@ -143,10 +143,19 @@ def test_without_a_tree_to_begin_with_it_refuses():
         problem.solve("routing")
 
 
-def test_a_node_without_features_is_refused():
-    problem = case(5)
-    problem.constrain(Forbid(("a", "b", "c"), (1,)))
-    assert "node 1 may use no feature" in get_search("routing").objection(problem)
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model[0])
+def test_a_node_may_be_left_without_features(model):
+    data = case(5).data
+    name, parameters = model
+    proven = []
+    for solver in ("routing", "highs"):
+        problem = mipforest.get_formulation(name)(**parameters).build(data, 2)
+        problem.constrain(Forbid(("a", "b", "c"), (1,)))
+        result = problem.solve(solver, gap=GAP, time_limit=120, start=None)
+        assert result.status == "optimal"
+        assert not result.tree.w[1].any()
+        proven.append(result.objective)
+    assert proven[0] == pytest.approx(proven[1], rel=SAME)
 
 
 def test_a_certificate_does_not_state_them(tmp_path):

@@ -1,0 +1,63 @@
+"""Routing keeps features that come once on each path, by boxes: the optimum is that of the rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from tolerance import at_most
+
+import mipforest
+from mipforest.data import Dataset
+from mipforest.problem.constraints import AtMostFeatures, Forbid, MinLeaf, OncePerPath, Recall, Split
+from mipforest.problem.tree_search import get_search
+
+NAMES = ["a", "b", "c"]
+MODELS = [
+    ("margot", {"C": 2.0}),
+    ("hfs-margot", {"C": 2.0, "B": 1}),
+    ("olct", {"C": 2.0}),
+    ("loss-optimal", {"C": 2.0, "regulariser": "l1"}),
+    ("sfs-margot", {"C": 2.0, "B": 1, "alpha": 0.5}),
+]
+#: Gap to which both sides prove, and by what two proven optima may differ.
+GAP, SAME = 1e-5, 1e-4
+
+
+def case(seed, n=10):
+    """Return a problem in which one feature alone would do best at every node, and at times with another constraint."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.random((n, 3)), 2)
+    y = (X[:, 0] > 0.3) ^ (X[:, 0] > 0.7) ^ (rng.random(n) < 0.1)
+    y[:2] = 0, 1
+    data = Dataset.from_arrays(X, y.astype(int), features=NAMES)
+    model, parameters = MODELS[seed % len(MODELS)]
+    problem = mipforest.get_formulation(model)(**parameters).build(data, 2)
+    problem.constrain(OncePerPath() if seed % 2 else OncePerPath(("a", "b")))
+    others = [MinLeaf(2), Recall("1", 0.8), Forbid(("b",), (0,)), AtMostFeatures(2), Split("a", 0.5)]
+    if seed // 5 % 2:
+        problem.constrain(others[int(rng.integers(len(others)))])
+    return problem
+
+
+@pytest.mark.first_cases(10)
+@pytest.mark.parametrize("seed", range(60))
+def test_the_matrix_solver_finds_the_same_optimum(seed):
+    problem = case(seed)
+    if why := get_search("routing").objection(problem):
+        pytest.skip(why)
+    result = problem.solve("routing", gap=GAP, time_limit=120)
+    other = case(seed).solve("highs", gap=GAP, time_limit=120, start=None)
+    assert result.status == "optimal"
+    assert result.verified, result.failed_checks
+    assert all(one.admits(result.tree, problem.data) for one in problem.constraints)
+    assert at_most(result.bound, other.objective * (1 + GAP))
+    if other.status == "optimal":
+        assert result.objective == pytest.approx(other.objective, rel=SAME)
+
+
+def test_columns_of_several_features_are_left_to_rows():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"site": list("nsew") * 3, "x": rng.random(12), "y": [0, 1] * 6})
+    data = Dataset.from_frame(frame, "y")
+    problem = mipforest.get_formulation("margot")(C=1.0).build(data, 2)
+    problem.constrain(OncePerPath())
+    assert "one feature of a column" in get_search("routing").objection(problem)
