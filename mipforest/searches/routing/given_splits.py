@@ -131,7 +131,8 @@ def given_splits(problem: ProblemData) -> dict[int, GivenSplit]:
     nodes, found = problem.structure, {}
     assert isinstance(nodes, NodeProblems)
     for constraint in problem.constraints:
-        if isinstance(constraint, Split):
+        # Models with hyperplanes express no range of thresholds.
+        if isinstance(constraint, Split) and isinstance(constraint.threshold, float):
             own, at = scaled_split(problem, constraint.feature, constraint.threshold)
             found[constraint.node] = _given(
                 problem.data.X[:, own[0]], int(own[0]), float(at[0]), nodes.epsilon
