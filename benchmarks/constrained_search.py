@@ -131,6 +131,8 @@ def of_hyperplanes(data: Dataset, seconds: float) -> dict[str, str]:
         "min-leaf": (c.MinLeaf(int(smallest) + 2),),
         "recall": (c.Recall(second, min(1.0, recall + 0.01)),),
         "limit-label": (c.LimitLabel(second, share - 0.01),),
+        "split": (c.Split(root, float(np.median(data.X_raw[:, names.index(root)]))),),
+        "once-per-path": (c.OncePerPath((root,)),),
         "forbid, min-leaf": (c.Forbid((root,)), c.MinLeaf(int(smallest) + 2)),
     }
     cells = {}
@@ -162,6 +164,7 @@ def constraints_for(data: Dataset, tree: Tree) -> dict[str, tuple[c.Constraint, 
         found |= {
             "recall": (c.Recall(str(rare), 0.97),),
             "limit-label": (c.LimitLabel(str(rare), 0.8 * float((data.y == data.classes.index(rare)).mean())),),
+            "split, recall": (found["split"][0], c.Recall(str(rare), 0.9)),
             "forbid, at-most-features, recall": (
                 c.Forbid((root,)), c.AtMostFeatures(2), c.Recall(str(rare), 0.95),
             ),
