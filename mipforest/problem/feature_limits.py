@@ -148,6 +148,8 @@ class _Branching:
         restrictions = restrictions_of(problem)
         self.rows, self.nodes, self.interrupted = restrictions.budgets, 0, False
         self.warnings: dict[str, None] = {}
+        #: A tree that any search has found, within the limits or not.
+        self.nearest: Predictor | None = None
         nothing = tuple(np.zeros(len(row.groups), dtype=bool) for row in self.rows)
         self._once = np.full(problem.data.p, -1) if restrictions.once is None else restrictions.once
         #: (|B|, |B|) whether a node is above or below another one.
@@ -169,8 +171,13 @@ class _Branching:
                 boxes.append(box)
                 break
             if box.tree is None or not self._is_in(box.tree, box.allowed, box.at_nodes):
-                found = self._search(box.allowed, box.at_nodes, is_root=box is self.first)
-                box = replace(box, bound=max(box.bound, found.bound), tree=found.tree)
+                is_root = box is self.first
+                for of_half in (is_root, False):
+                    found = self._search(box.allowed, box.at_nodes, is_root=of_half)
+                    box = replace(box, bound=max(box.bound, found.bound), tree=found.tree)
+                    ended = not of_half or self._over() or self.is_closed(box.bound) or not self.search.proves
+                    if ended or box.tree is None or self._divided(box) is not None:
+                        break
             children = None if box.tree is None else self._divided(box)
             if children is None:
                 done = min(done, box.bound)
@@ -192,8 +199,8 @@ class _Branching:
         """Search the trees of some features, and offer the best one; the bound of the root is one for all."""
         reduced, settings = self._problem_of(allowed, at_nodes), self.settings
         left = self.remaining()
-        if left is not None and is_root and not self.search.proves:
-            left /= 2.0  # it takes all that it gets, and its best features are searched next
+        if left is not None and is_root:
+            left /= 2.0  # where it takes all that it gets, its best features are searched next
         within = replace(settings, time_limit=left, start=None)
         start = self.incumbent.tree
         if start is not None and not self._is_in(start, allowed, at_nodes):
@@ -209,6 +216,7 @@ class _Branching:
         self.warnings.update(dict.fromkeys(found.warnings))
         tree = without_weights(found.tree, reduced.forbidden)
         if tree is not None:
+            self.nearest = self.nearest or tree
             self.incumbent.offer(tree)
         return replace(found, tree=tree)
 
@@ -402,4 +410,6 @@ def search_within(
     if branching.interrupted or budget.stopped:
         status = Status.INTERRUPTED
     told = events.end(incumbent.value if incumbent.tree is not None else np.nan, bound, branching.nodes)
-    return SearchResult(incumbent.tree, bound, status, branching.nodes, told, tuple(branching.warnings))
+    # The caller looks for a tree within constraints near another one, where the search keeps none.
+    tree = branching.nearest if incumbent.tree is None and search.finds_within(problem) else incumbent.tree
+    return SearchResult(tree, bound, status, branching.nodes, told, tuple(branching.warnings))

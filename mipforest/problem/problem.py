@@ -248,6 +248,15 @@ class Problem(ProblemData):
 #: called.
 HAND_OVER = 2.7e-6
 
+#: Share of the time of a search that keeps no constraints: the rest is for a tree near its best one that satisfies all.
+SHARE_OF_SEARCH = 0.8
+
+#: What a result says of a search none of whose trees satisfies all constraints.
+OUTSIDE = (
+    "no tree that the search came across satisfies all constraints, and none was found near its best one"
+)
+NEARBY = "no tree that the search came across satisfies all constraints, and its best one was repaired: {}"
+
 #: What a result says of a start that no search may begin with.
 REFUSED = "the search did not begin with the start, as this {} is none of the model: {}"
 
@@ -414,7 +423,10 @@ def _searched(
                 start, unlike = begun_with(problem, start_within(problem, seed=settings.seed))
                 refused = refused if unlike or isinstance(settings.start, Predictor) else ()
     with budget.phase("solve"):
-        within = replace(settings, time_limit=budget.at_most() if settings.time_limit != 0 else 0.0)
+        limit = budget.at_most() if settings.time_limit != 0 else 0.0
+        if limit is not None and reduces and search.finds_within(problem):
+            limit *= SHARE_OF_SEARCH
+        within = replace(settings, time_limit=limit)
         # One that sees added rows needs a model that leaves out nothing that they could make the best.
         whole = (
             rebuilt_with_cutoff(problem, np.inf) or problem
@@ -437,8 +449,35 @@ def _searched(
             # The best tree within constraints may be worth more than what the model's limits were derived from.
             value = problem.formulation.evaluate(found.tree, problem.instance)
             whole = rebuilt_with_cutoff(whole, value) or whole
+            tree, told = _within(whole, found.tree, start)
+            found = replace(found, tree=tree, warnings=(*found.warnings, *told))
         result = _found(whole, search, found, start, seconds, settings.gap)
     return replace(result, phase_seconds=budget.seconds)
+
+
+def _within(
+    problem: ProblemData, tree: Predictor, start: Predictor | None
+) -> tuple[Predictor | None, tuple[str, ...]]:
+    """Return a search's tree if it satisfies all constraints, else one like it that does or the start, and a warning.
+
+    The rows decide, too: a search that keeps no constraints asks them by their definition.
+    """
+    if _satisfies(problem, tree):
+        return tree, ()
+    if problem.has_rows and not problem.budget.expired:
+        values, repairs = feasible_start(problem, tree)
+        if values is not None:
+            repaired: Predictor = problem.formulation.decode(values, problem.instance)
+            if _satisfies(problem, repaired):
+                return repaired, (NEARBY.format("; ".join(repairs[1:])),)
+    return start if start is not None and _satisfies(problem, start) else None, (OUTSIDE,)
+
+
+def _satisfies(problem: ProblemData, tree: Predictor) -> bool:
+    """Return whether a tree (scaled features) satisfies all constraints, by their definition and by their rows."""
+    if problem.outside(tree):
+        return False
+    return not problem.has_rows or feasible_values(problem, tree) is not None
 
 
 def begun_with(problem: ProblemData, start: Predictor | None) -> tuple[Predictor | None, tuple[str, ...]]:

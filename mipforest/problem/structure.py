@@ -94,6 +94,11 @@ class TreeCharges:
     offset: float = 0.0
 
     @property
+    def estimates_all_features(self) -> bool:
+        """Whether leaves prescribe by linear estimates: their fit is given, and does not minimise what is charged."""
+        return self.treatment is not None and self.coefficient_cost is not None
+
+    @property
     def prediction_costs(self) -> FloatArray:
         """(n, K) cost of predicting each class for each sample, where leaves predict classes."""
         if self.table is not None:

@@ -18,7 +18,7 @@ from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported, known_n
 from mipforest.model import Model
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData, StartError
-from mipforest.problem.structure import LabelledLeaves, LabelSums, Structure
+from mipforest.problem.structure import LabelledLeaves, LabelSums, Structure, TreeCharges
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import GROUP as SOLVERS
 from mipforest.solvers.base import Solver, get_solver
@@ -361,11 +361,24 @@ class TreeSearch(ABC):
         Any search keeps features that no node may use, and limits on those that the tree uses (:meth:`reduces`).
         """
         others = [one for one in problem.constraints if not one.is_of_whole_tree]
-        if others:
+        if others and not self.finds_within(problem):
             return (
                 f"it keeps limits on the features of the whole tree, and not: {'; '.join(map(str, others))}"
             )
-        return CHANGED if isinstance(problem.structure, LabelledLeaves) else ""
+        structure = problem.structure
+        if isinstance(structure, TreeCharges) and structure.estimates_all_features:
+            return (
+                "the estimates of its leaves are fitted to all features, and their fit is part of the model; a feature "
+                "that is left out of the data is in no fit"
+            )
+        return CHANGED if isinstance(structure, LabelledLeaves) else ""
+
+    def finds_within(self, problem: ProblemData) -> bool:  # noqa: ARG002
+        """Return whether it looks for trees within constraints that it does not keep on its way.
+
+        It has the best one of those that it comes across, and a bound that holds without these constraints, if any.
+        """
+        return False
 
     def reduces(self, problem: ProblemData, settings: SolveSettings) -> bool:  # noqa: ARG002
         """Return whether limits on features are kept by searches of problems whose samples are 0 in some of them.

@@ -341,6 +341,8 @@ class CutLoop(TreeSearch):
         """Say why the search does not take a problem as it is now; rows that were added are in its models too."""
         if problem.as_built.objective_replaced():
             return "the objective was replaced, and its bound is that of the log-loss"
+        if without_rows := [one for one in problem.constraints if not one.has_rows]:
+            return f"it reads rows, and a function of the card has none: {'; '.join(map(str, without_rows))}"
         return self.refusal(problem)
 
     def refusal(self, problem: ProblemData) -> str:

@@ -66,6 +66,10 @@ class LocalSearch(TreeSearch):
         convex = isinstance(problem.structure, NodeProblems) and problem.data.n > hyperplanes.MANY_SAMPLES
         return convex and not self.objection(problem)
 
+    def finds_within(self, problem: ProblemData) -> bool:
+        """Return whether the trees that starts lead to are asked: those of convex nodes are a matter of ``routing``."""
+        return isinstance(problem.structure, TreeCharges)
+
     def check_options(self, settings: SolveSettings) -> None:
         """Refuse options that the search does not take; see :meth:`TreeSearch.check_options`."""
         numbers = {name: value for name, value in settings.solver_options.items() if name != "dask"}
@@ -130,8 +134,12 @@ class LocalSearch(TreeSearch):
         known = [formulation.polish(tree, instance) for tree in known]
         incumbent = Incumbent(problem, *known)
 
+        any_tree = not problem.constraints
+
         def relay(objective: float, bound: float, visits: int) -> bool:
-            return events.tell(min(objective, incumbent.value), bound, visits)
+            return events.tell(
+                min(objective, incumbent.value) if any_tree else incumbent.value, bound, visits
+            )
 
         starts, kicks = options.get("starts", STARTS), options.get("kicks", KICKS)
         outcome = local_search(
@@ -147,14 +155,19 @@ class LocalSearch(TreeSearch):
             on_progress=relay,
             dask=settings.dask or options.get("dask"),
             budget=problem.budget,
+            keep=1 if any_tree else len(known) + starts,
         )
-        found = tree_of_splits(problem.data, problem.topology, outcome.tree.w, outcome.tree.b)
-        incumbent.offer(formulation.polish(found, instance))
+        found = [
+            formulation.polish(tree_of_splits(problem.data, problem.topology, kept.w, kept.b), instance)
+            for kept in outcome.kept
+        ]
+        for tree in found:
+            incumbent.offer(tree)
         stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
         stopped = Status.LIMIT if outcome.lost else stopped
         reported = events.end(incumbent.value, -np.inf, outcome.visits)
         return SearchResult(
-            incumbent.tree,
+            incumbent.tree or found[0],  # the caller looks for one within constraints near that
             -np.inf,
             Status.BEST_FOUND if outcome.ended else stopped,
             outcome.visits,

@@ -12,6 +12,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.heuristics.thresholds import tree_of_splits
+from mipforest.model import Model
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves, Structure
@@ -80,7 +81,12 @@ class ObliqueSearch(TreeSearch):
         if isinstance(structure, HyperplaneCharges):
             of_classes = structure.loss == "classes" and MEASURED[0] <= problem.data.n <= MEASURED[1]
             stronger = of_classes or _has_few_features(structure)
-        return stronger and not self.objection(problem)
+        kept = all(one.is_of_whole_tree for one in problem.constraints)
+        return stronger and kept and not self.objection(problem)
+
+    def finds_within(self, problem: ProblemData) -> bool:
+        """Return whether the trees that it comes across are asked, where leaves have any label."""
+        return isinstance(problem.structure, HyperplaneCharges)
 
     def search(
         self,
@@ -105,11 +111,12 @@ class ObliqueSearch(TreeSearch):
         unit = structure.unit if isinstance(structure, HyperplaneCharges) else 1.0
         offset = structure.offset if isinstance(structure, HyperplaneCharges) else 0.0
         own = own.capped((trees.value - offset) * unit)
-        stopped = events.tell(trees.value, -np.inf, 0)
+        stopped = events.tell(trees.value_within, -np.inf, 0)
 
         def tell_value(event: Event) -> bool:
             nonlocal stopped
-            stopped = stopped or events.tell(min(event.objective, trees.value), -np.inf, 0)
+            value = trees.value_within if problem.constraints else min(event.objective, trees.value)
+            stopped = stopped or events.tell(value, -np.inf, 0)
             return stopped
 
         # One split on two features is proven sooner than a local search ends.
@@ -122,7 +129,7 @@ class ObliqueSearch(TreeSearch):
             and own.n_groups > FEW_GROUPS
         ):
             found = by_local_search(
-                problem,
+                trees.free,
                 settings,
                 trees.best,
                 events,
@@ -137,7 +144,7 @@ class ObliqueSearch(TreeSearch):
         def tell(bound: float, steps: int) -> bool:
             nonlocal stopped
             bound = bound / unit + offset
-            stopped = stopped or events.tell(trees.value, bound, steps)
+            stopped = stopped or events.tell(trees.value_within, bound, steps)
             return stopped or monotonic() >= deadline or closed(trees.value, bound, settings.gap)
 
         # A group pays its lesser charge at least.
@@ -170,11 +177,11 @@ class ObliqueSearch(TreeSearch):
         bound = min(bound, trees.value)
         status = Status.LIMIT if ended else Status.INTERRUPTED if stopped else Status.TIME_LIMIT
         return SearchResult(
-            trees.best,
+            trees.best_within or trees.best,  # the caller looks for one within constraints near that
             bound,
             status,
             exact.steps,
-            events.end(trees.value, bound, exact.steps),
+            events.end(trees.value_within, bound, exact.steps),
             message=_MESSAGE,
         )
 
@@ -188,10 +195,22 @@ _MESSAGE = "the bound is that of all hyperplanes with the gap, less the toleranc
 
 
 class _Trees:
-    """The incumbent, and trees made from splits."""
+    """The incumbent, and trees made from splits.
+
+    The search is that of all trees; another incumbent has the best one within constraints.
+
+    Attributes
+    ----------
+    free
+        The problem without constraints.
+    """
 
     def __init__(self, problem: ProblemData, start: Tree | None) -> None:
-        self._problem, self._incumbent = problem, Incumbent(problem)
+        self._problem, self._within = problem, Incumbent(problem)
+        self.free, self._incumbent = problem, self._within
+        if problem.constraints:
+            self.free = replace(problem, constraints=(), model=Model(problem.model.name), unfinished=True)
+            self._incumbent = Incumbent(self.free)
         for label in (0, 1):
             self.keep(*_in_heap_order(label, problem))
         for tree in (problem.instance.known, start):
@@ -213,6 +232,19 @@ class _Trees:
     def take(self, tree: Tree) -> None:
         """Take a tree if it is better than the best one and a tree of the model."""
         self._incumbent.offer(tree)
+        if self._within is not self._incumbent:
+            self._within.offer(tree)
+
+    @property
+    def best_within(self) -> Tree | None:
+        """The best tree within constraints."""
+        tree: Tree | None = self._within.tree
+        return tree
+
+    @property
+    def value_within(self) -> float:
+        """Its value, infinite without one."""
+        return self._within.value
 
     @property
     def best(self) -> Tree | None:
