@@ -30,6 +30,7 @@ from mipforest.problem.constraints import Constraint, Forbid, Split, as_options,
 from mipforest.problem.problem import SETTINGS, Problem
 from mipforest.problem.result import Price, Result
 from mipforest.problem.structure import UnivariateProblem
+from mipforest.problem.tree_search import Auto
 from mipforest.settings import SolveKeywords, SolveSettings, chosen_settings
 from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Tree
@@ -314,9 +315,11 @@ class EditSession:
     def _with(self, constraints: Sequence[Constraint]) -> Problem:
         """Return the problem with some constraints, without rows where searches need none."""
         problem = self.problem
-        if isinstance(problem.structure, UnivariateProblem) and not problem.unfinished:
-            problem = replace(problem, model=Model(problem.model.name), unfinished=True, constraints=())
-        return problem.with_only(constraints)
+        if not isinstance(problem.structure, UnivariateProblem) or problem.unfinished:
+            return problem.with_only(constraints)
+        bare = replace(problem, model=Model(problem.model.name), unfinished=True, constraints=())
+        searched = bare.with_only(constraints)
+        return searched if Auto().takes(searched) else problem.with_only(constraints)
 
     def _best(self, constraints: tuple[Constraint, ...], on_progress: Progress | None = None) -> Result:
         for known, result in self._known:

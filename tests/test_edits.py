@@ -249,3 +249,11 @@ def test_no_tree_within_edits_is_said():
     with pytest.raises(DataError, match="no tree satisfies node 1 splits on a; node 0 does not split"):
         session.alternatives(1)
     assert Edit.from_dict(json.loads(json.dumps(session.edits[0].to_dict()))) == session.edits[0]
+
+
+def test_deep_trees_are_edited_with_the_rows_where_no_search_keeps_an_edit():
+    session = EditSession(built("oct", 3, depth=4, alpha=0.02), time_limit=20)
+    session.pin(0, "c", 1.5)
+    found = session.best()
+    assert found.verified
+    assert all(one.admits(found.tree, session.problem.data) for one in session.constraints)

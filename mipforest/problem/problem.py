@@ -445,10 +445,10 @@ def _searched(
     with budget.phase("check"):
         seconds = monotonic() - budget.excluded_seconds - began
         found = replace(found, warnings=(*refused, *found.warnings))
-        if problem.constraints and not problem.unfinished and found.tree is not None:
+        if problem.constraints and found.tree is not None:
             # The best tree within constraints may be worth more than what the model's limits were derived from.
             value = problem.formulation.evaluate(found.tree, problem.instance)
-            whole = rebuilt_with_cutoff(whole, value) or whole
+            whole = whole if whole.unfinished else rebuilt_with_cutoff(whole, value) or whole
             tree, told = _within(whole, found.tree, start)
             found = replace(found, tree=tree, warnings=(*found.warnings, *told))
         result = _found(whole, search, found, start, seconds, settings.gap)
@@ -497,6 +497,8 @@ def begun_with(problem: ProblemData, start: Predictor | None) -> tuple[Predictor
 def _unfinished(problem: ProblemData, solver: Solver, tree: Predictor | None, gap: float) -> Result:
     """Return the start, and what is known without a model, where the time ran out while it was declared."""
     too_large = problem.entries_given_up > 0 and not problem.budget.expired
+    if tree is not None and problem.constraints and problem.outside(tree):
+        tree = None
     warned = (not_built(problem),) if tree is not None and (too_large or problem.budget.expired) else ()
     found = SearchResult(tree, -np.inf, Status.LIMIT if too_large else Status.TIME_LIMIT, warnings=warned)
     return replace(_found(problem, solver, found, tree, 0.0, gap), phase_seconds=problem.budget.seconds)

@@ -211,12 +211,19 @@ class ProblemData:
         return x, form.to_values(x), self.value_of(tree, x)
 
     def violation(self, x: FloatArray, tree: Predictor) -> float:
-        """Return the largest violation of the definition by a tree, and of the rows by its point."""
-        broken = self.formulation.violations(tree, self.instance).values()
+        """Return the largest violation of the definition by a tree, and of the rows by its point.
+
+        A constraint that it does not satisfy counts as a violation by 1.
+        """
+        encoding = self.data.encoding
+        own = tree.with_scaling(encoding.offset, encoding.scale)
+        missed = [float(not one.admits(own, self.data)) for one in self.constraints]
+        broken = [*self.formulation.violations(tree, self.instance).values(), *missed]
         if self.has_rows:
             return max([*broken, self.model.violations(x).max])
         # What a formulation has stated in rows alone is not known without them.
-        return max(broken, default=np.nan if self.formulation.has_rows else 0.0)
+        none = np.nan if self.formulation.has_rows else 0.0
+        return max(broken) if any(missed) else max(broken[: len(broken) - len(missed)], default=none)
 
     def outside(self, tree: Predictor) -> str:
         """Say why a tree (for scaled features) is none of the model; empty where it is one.

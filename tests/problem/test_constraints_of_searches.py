@@ -126,3 +126,18 @@ def test_a_function_of_a_card_is_no_row():
     problem.require(not_at_root, "the first rule does not read a")
     with pytest.raises(MipforestError, match="a function of the card"):
         problem.solve("cut-loop")
+
+
+@pytest.mark.parametrize("depth", [2, 4])
+@pytest.mark.parametrize("solver", ["local-search", "auto"])
+@pytest.mark.parametrize("constraint", [Recall("1", 1.0), Split("c", 0.5), MinLeaf(9)], ids=str)
+def test_without_rows_no_tree_breaks_a_constraint(constraint, solver, depth):
+    problem = mipforest.get_formulation("oct")(alpha=0.0).build(data_for("oct"), depth, declare=False)
+    problem.constrain(constraint)
+    options = FEW if solver == "local-search" else {}
+    result = problem.solve(solver, time_limit=2, solver_options=options)
+    if result.tree is not None:
+        assert result.verified, result.failed_checks
+        assert constraint.admits(result.tree, problem.data)
+    if solver == "auto" and depth == 2:
+        assert result.status == "optimal"
