@@ -583,9 +583,9 @@ def proof_in_words(result: Mapping[str, Any]) -> str:
     """
     objective, bound, found = result["objective"], result["bound"], result.get("finds", "tree")
     if objective is None:
-        return (
-            f"there is no {found}" if bound is None else f"bound {value_text(bound)}; there is no {found} yet"
-        )
+        if bound is not None:
+            return f"bound {value_text(bound)}; there is no {found} yet"
+        return f"there is no {found}" if result["status"] == "infeasible" else f"nothing: no {found} was found"
     value = value_text(objective, bound)
     if bound is None:
         return f"objective {value}; no bound: this {found} is the best found"

@@ -65,6 +65,29 @@ def test_the_matrix_solver_finds_the_same_optimum(seed):
     assert result.objective == pytest.approx(other.objective, rel=SAME)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_three_levels(seed):
+    """The subtrees below the root have bounds of their own, with the features that their nodes may use."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.random((9, 3)), 2)
+    y = (X[:, 0] > 0.5) ^ (X[:, 1] > 0.5)
+    data = Dataset.from_arrays(X, np.where([*y[:-1], not y[0]], 1, 0), features=NAMES)
+    at = float(np.sort(X[:, 2])[4])
+    own = [Forbid("a", (0, 3)), Forbid(("b", "c"), (2,))] if seed % 2 else [Split("c", at, seed // 2 % 3)]
+    name, parameters = MODELS[0] if seed < 6 else MODELS[2]
+    results = []
+    for solver in ("routing", "highs"):
+        problem = mipforest.get_formulation(name)(**parameters).build(data, 3)
+        problem.constrain(*own)
+        results.append(problem.solve(solver, gap=GAP, time_limit=60, start=None))
+    result, other = results
+    assert result.status == "optimal"
+    assert result.verified, result.failed_checks
+    assert at_most(other.bound, result.objective * (1 + GAP))
+    assert at_most(result.bound, other.objective * (1 + GAP))
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_the_best_weight_is_the_minimum_and_gains_are_below_what_a_term_costs(seed):
     rng = np.random.default_rng(seed)
