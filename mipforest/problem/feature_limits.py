@@ -175,6 +175,7 @@ class _Branching:
                 for of_half in (is_root, False):
                     found = self._search(box.allowed, box.at_nodes, is_root=of_half)
                     box = replace(box, bound=max(box.bound, found.bound), tree=found.tree)
+                    self.bound = box.bound if is_root else self.bound
                     ended = not of_half or self._over() or self.is_closed(box.bound) or not self.search.proves
                     if ended or box.tree is None or self._divided(box) is not None:
                         break
