@@ -131,7 +131,7 @@ def of_hyperplanes(data: Dataset, seconds: float) -> dict[str, str]:
         "min-leaf": (c.MinLeaf(int(smallest) + 2),),
         "recall": (c.Recall(second, min(1.0, recall + 0.01)),),
         "limit-label": (c.LimitLabel(second, share - 0.01),),
-        "split": (c.Split(root, float(np.median(data.X_raw[:, names.index(root)]))),),
+        "split": (c.Split(root, float(data.X_raw[:, names.index(root)].mean())),),
         "once-per-path": (c.OncePerPath((root,)),),
         "forbid, min-leaf": (c.Forbid((root,)), c.MinLeaf(int(smallest) + 2)),
     }

@@ -585,7 +585,9 @@ def proof_in_words(result: Mapping[str, Any]) -> str:
     if objective is None:
         if bound is not None:
             return f"bound {value_text(bound)}; there is no {found} yet"
-        return f"there is no {found}" if result["status"] == "infeasible" else f"nothing: no {found} was found"
+        return (
+            f"there is no {found}" if result["status"] == "infeasible" else f"nothing: no {found} was found"
+        )
     value = value_text(objective, bound)
     if bound is None:
         return f"objective {value}; no bound: this {found} is the best found"

@@ -355,19 +355,30 @@ class Constrained:
 
     def _solve_all(self, boxes: list[_Box]) -> None:
         """Search boxes whose sets of features are within all limits, those first that promise most."""
-        for k, box in enumerate(boxes):
+        promise = [box.bound for box in boxes]
+        for k, box in enumerate(boxes if self._lists else []):
             if self._over():
-                self._closed = min([self._closed, *(other.bound for other in boxes[k:])])
+                self._closed = min([self._closed, *(other.bound for other in boxes)])
                 return
-            if self._lists:
-                # It takes a moment, and tells which boxes are worth more.
-                box.bound = max(box.bound, self._relaxation(*self._charged(box)))
-        for k, box in enumerate(sorted(boxes)):
-            if self._over():
-                self._closed = min([self._closed, *(other.bound for other in sorted(boxes)[k:])])
-                return
-            bound = box.bound if self._is_closed(box.bound) else max(box.bound, self._solve(box).bound)
-            self._closed = min(self._closed, bound)
+            # It takes a moment, and tells which boxes are worth more.
+            promise[k] = self._relaxation(*self._charged(box))
+            box.bound = max(box.bound, promise[k])
+        left = np.argsort(promise, kind="stable").tolist()
+        # Trees are listed in the end, where the best one of all boxes leaves a gap.
+        for lists in (False, True) if self.restrictions.sums is not None else (True,):
+            open_boxes = []
+            for at, k in enumerate(left):
+                box = boxes[k]
+                if self._over():
+                    open_boxes += left[at:]
+                    break
+                if not self._is_closed(box.bound):
+                    found = self._solve(box, lists=lists)
+                    box.bound = max(box.bound, found.bound)
+                    if not (found.ended or lists):
+                        open_boxes.append(k)
+            left = open_boxes
+        self._closed = min([self._closed, *(box.bound for box in boxes)])
 
     def _over(self) -> bool:
         return self.interrupted or monotonic() >= self.deadline()
@@ -525,8 +536,11 @@ class Constrained:
 
     # ------------------------------------------------------------------ one box
 
-    def _solve(self, box: _Box) -> Solved:
-        """Search a box; a tree that satisfies all constraints becomes the incumbent if it is the best one."""
+    def _solve(self, box: _Box, *, lists: bool = True) -> Solved:
+        """Search a box; a tree that satisfies all constraints becomes the incumbent if it is the best one.
+
+        Without ``lists``, trees of the box are not listed where a gap is left.
+        """
         charged, numbers = self._charged(box)
         own = None if self._is_even(box, self._features(box)) else box
         if self.restrictions.sums is None:
@@ -538,7 +552,7 @@ class Constrained:
         if found.tree is not None and np.isfinite(self.incumbent.offer(found.tree)) and found.ended:
             return found
         # Prices leave a gap: the best tree within limits on labels is then the first one that is listed, too.
-        is_open = self._lists and not (found.ended and found.tree is None)
+        is_open = lists and self._lists and not (found.ended and found.tree is None)
         listable = self.problem.topology.depth <= MAX_LISTED and not self._over()
         return self._listed(charged, numbers, found, own) if is_open and listable else found
 
