@@ -78,11 +78,11 @@ def _add_sums(problem: Built, sums: LabelSums) -> None:
     for name, use, least, most in zip(sums.names, sums.use, sums.least, sums.most, strict=True):
         parts = [use[:, k] @ chosen for k, chosen in enumerate(predicted)]
         total = sum(parts[1:], parts[0])
-        free = problem.free_name(name)
+        free, both = problem.free_name(name), np.isfinite(least) and np.isfinite(most)
         if np.isfinite(most):
-            problem.model.add(f"{free}_most", total <= most)
+            problem.model.add(f"{free}_most" if both else free, total <= most)
         if np.isfinite(least):
-            problem.model.add(f"{free}_least", total >= least)
+            problem.model.add(f"{free}_least" if both else free, total >= least)
 
 
 def _read(
