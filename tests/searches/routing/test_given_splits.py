@@ -2,25 +2,15 @@
 
 import numpy as np
 import pytest
+from routed_models import GAP, MODELS, NAMES, SAME, check_beside, refusal, solved_by_both
 from scipy.optimize import minimize_scalar
 from tolerance import at_least, at_most
 
 import mipforest
 from mipforest.data import Dataset
 from mipforest.problem.constraints import AtMostFeatures, Forbid, MinLeaf, Recall, Split
-from mipforest.problem.tree_search import get_search
 from mipforest.searches.routing.given_splits import best_weight, least_gains
 
-NAMES = ["a", "b", "c"]
-MODELS = [
-    ("margot", {"C": 2.0}),
-    ("hfs-margot", {"C": 2.0, "B": 1}),
-    ("olct", {"C": 2.0}),
-    ("loss-optimal", {"C": 2.0, "regulariser": "l1"}),
-    ("sfs-margot", {"C": 2.0, "B": 1, "alpha": 0.5}),
-]
-#: Gap to which both sides prove, and by what two proven optima may differ.
-GAP, SAME = 1e-5, 1e-4
 #: What a numerical minimum of one weight may be above the exact one, relatively.
 MINIMUM = 1e-6
 
@@ -52,16 +42,13 @@ def case(seed, n=12):
 @pytest.mark.parametrize("seed", range(100))
 def test_the_matrix_solver_finds_the_same_optimum(seed):
     problem = case(seed)
-    if why := get_search("routing").objection(problem):
+    if why := refusal(problem):
         pytest.skip(why)
-    result = problem.solve("routing", gap=GAP, time_limit=120)
-    other = case(seed).solve("highs", gap=GAP, time_limit=120, start=None)
+    result, other = solved_by_both(problem, case(seed))
     assert result.status == other.status
     if result.status == "infeasible":
         return
-    assert result.verified, result.failed_checks
-    assert all(one.admits(result.tree, problem.data) for one in problem.constraints)
-    assert at_most(result.bound, other.objective * (1 + GAP))
+    check_beside(result, other)
     assert result.objective == pytest.approx(other.objective, rel=SAME)
 
 
@@ -123,4 +110,4 @@ def test_a_given_split_on_a_forbidden_feature_is_refused():
     problem = case(0)
     (split,) = problem.constraints
     problem.constrain(Forbid(split.feature))
-    assert "is forbidden there" in get_search("routing").objection(problem)
+    assert "is forbidden there" in refusal(problem)

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from tolerance import at_most
+from routed_models import GAP, MODELS, NAMES, SAME, check_beside, refusal, solved_by_both
 
 import mipforest
 from mipforest.data import Dataset
@@ -20,19 +20,7 @@ from mipforest.problem.constraints import (
     Recall,
     Require,
 )
-from mipforest.problem.tree_search import get_search
 from mipforest.searches.routing.leaf_limits import LeafLimits
-
-NAMES = ["a", "b", "c"]
-MODELS = [
-    ("margot", {"C": 2.0}),
-    ("hfs-margot", {"C": 2.0, "B": 1}),
-    ("olct", {"C": 2.0}),
-    ("loss-optimal", {"C": 2.0, "regulariser": "l1"}),
-    ("sfs-margot", {"C": 2.0, "B": 1, "alpha": 0.5}),
-]
-#: Gap to which both sides prove, and by what two proven optima may differ.
-GAP, SAME = 1e-5, 1e-4
 
 
 def case(seed, n=12):
@@ -64,14 +52,11 @@ def case(seed, n=12):
 @pytest.mark.parametrize("seed", range(90))
 def test_the_matrix_solver_finds_the_same_optimum(seed):
     problem = case(seed)
-    if why := get_search("routing").objection(problem):
+    if why := refusal(problem):
         pytest.skip(why)
-    result = problem.solve("routing", gap=GAP, time_limit=120)
-    other = case(seed).solve("highs", gap=GAP, time_limit=120, start=None)
+    result, other = solved_by_both(problem, case(seed))
     assert result.status == "optimal", result.status
-    assert result.verified, result.failed_checks
-    assert all(one.admits(result.tree, problem.data) for one in problem.constraints)
-    assert at_most(result.bound, other.objective * (1 + GAP))
+    check_beside(result, other)
     if other.status == "optimal":
         assert result.objective == pytest.approx(other.objective, rel=SAME)
 
@@ -128,7 +113,7 @@ def test_what_is_left_out_extends_to_no_assignment_within_limits(seed):
 def test_auto_chooses_it_and_says_what_it_does_not_keep():
     problem = case(0)
     problem.constrain(Require("a"))
-    why = get_search("routing").objection(problem)
+    why = refusal(problem)
     assert "require a" in why
     assert "limits on features" in why
 
@@ -138,7 +123,7 @@ def test_without_a_tree_to_begin_with_it_refuses():
     data = Dataset.from_arrays(X, [0, 1, 0, 1], features=["x"])
     problem = mipforest.get_formulation("margot")(C=1.0).build(data, 1)
     problem.constrain(F1("1", 1.0))
-    assert "no tree to begin with" in get_search("routing").objection(problem)
+    assert "no tree to begin with" in refusal(problem)
     with pytest.raises(Unsupported, match="no tree to begin with"):
         problem.solve("routing")
 

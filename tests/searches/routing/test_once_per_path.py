@@ -3,23 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from tolerance import at_most
+from routed_models import MODELS, NAMES, SAME, check_beside, refusal, solved_by_both
 
 import mipforest
 from mipforest.data import Dataset
 from mipforest.problem.constraints import AtMostFeatures, Forbid, MinLeaf, OncePerPath, Recall, Split
-from mipforest.problem.tree_search import get_search
-
-NAMES = ["a", "b", "c"]
-MODELS = [
-    ("margot", {"C": 2.0}),
-    ("hfs-margot", {"C": 2.0, "B": 1}),
-    ("olct", {"C": 2.0}),
-    ("loss-optimal", {"C": 2.0, "regulariser": "l1"}),
-    ("sfs-margot", {"C": 2.0, "B": 1, "alpha": 0.5}),
-]
-#: Gap to which both sides prove, and by what two proven optima may differ.
-GAP, SAME = 1e-5, 1e-4
 
 
 def case(seed, n=10):
@@ -42,14 +30,11 @@ def case(seed, n=10):
 @pytest.mark.parametrize("seed", range(60))
 def test_the_matrix_solver_finds_the_same_optimum(seed):
     problem = case(seed)
-    if why := get_search("routing").objection(problem):
+    if why := refusal(problem):
         pytest.skip(why)
-    result = problem.solve("routing", gap=GAP, time_limit=120)
-    other = case(seed).solve("highs", gap=GAP, time_limit=120, start=None)
+    result, other = solved_by_both(problem, case(seed))
     assert result.status == "optimal"
-    assert result.verified, result.failed_checks
-    assert all(one.admits(result.tree, problem.data) for one in problem.constraints)
-    assert at_most(result.bound, other.objective * (1 + GAP))
+    check_beside(result, other)
     if other.status == "optimal":
         assert result.objective == pytest.approx(other.objective, rel=SAME)
 
@@ -60,4 +45,4 @@ def test_columns_of_several_features_are_left_to_rows():
     data = Dataset.from_frame(frame, "y")
     problem = mipforest.get_formulation("margot")(C=1.0).build(data, 2)
     problem.constrain(OncePerPath())
-    assert "one feature of a column" in get_search("routing").objection(problem)
+    assert "one feature of a column" in refusal(problem)
