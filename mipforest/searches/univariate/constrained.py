@@ -34,7 +34,7 @@ from mipforest.heuristics.thresholds import Thresholds, chosen_features, tree_of
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.restrictions import FixedSplit, Restrictions, UsedRow
-from mipforest.problem.structure import LabelSums, UnivariateProblem
+from mipforest.problem.structure import UnivariateProblem
 from mipforest.problem.tree_search import LOCAL_SEARCH, SearchEvents, get_search
 from mipforest.searches.local.plugin import LocalSearch
 from mipforest.settings import SolveSettings
@@ -45,7 +45,7 @@ from mipforest.trees.topology import subtree
 if TYPE_CHECKING:
     from mipforest.searches.exact.boxes import Box
     from mipforest.searches.exact.search import Outcome
-    from mipforest.searches.lagrangian.search import Found, LagrangianSearch
+    from mipforest.searches.lagrangian.search import LagrangianSearch
 
 #: Depth up to which trees are listed, and up to which boxes differ from node to node.
 MAX_LISTED = 3
@@ -184,18 +184,19 @@ class Constrained:
         #: where it is not all thresholds of the feature.
         self._fixed = _given_to_nodes(own.fixed)
         parts = [part for given in self._fixed.values() for part in _by_feature(given, of)]
-        sets = {
-            tuple(part) for part in parts if len(part) < len(thresholds.value[thresholds.of(of[part[0]])])
-        }
-        self._sets = [np.array(one) for one in sorted(sets)]
+        n_of = np.diff(thresholds.first)
+        sets = [
+            np.array(one) for one in sorted({tuple(part) for part in parts if len(part) < n_of[of[part[0]]]})
+        ]
+        self._copy_of = {tuple(one.tolist()): k for k, one in enumerate(sets, thresholds.n_features)}
         #: (q',) the threshold of the problem that each of theirs is.
-        self._given = np.concatenate([np.zeros(0, dtype=np.int64), *self._sets])
-        if self._sets:
-            thresholds = thresholds.with_copies(self._sets)
+        self._given = np.concatenate([np.zeros(0, dtype=np.int64), *sets])
+        if sets:
+            thresholds = thresholds.with_copies(sets)
         self.charged = replace(charged, N_min=own.N_min, thresholds=thresholds)
         #: (p,) the feature of the problem that each feature stands for.
         self._origin = np.array(
-            [*range(charged.thresholds.n_features), *(of[one[0]] for one in self._sets)], dtype=np.int64
+            [*range(charged.thresholds.n_features), *(of[one[0]] for one in sets)], dtype=np.int64
         )
         self._budgets = tuple(
             replace(row, groups=tuple(map(self._copies, row.groups))) for row in own.budgets
@@ -234,13 +235,8 @@ class Constrained:
                 self._solve_all([replace(box, allowed=allowed, paid=everything) for allowed in sets])
                 continue
             parts, bound, best = self._parts_to_list(box), box.bound, box.best
-            if parts is None and best is not None:
-                parts = self._parts(box, best)
-                if parts is None and np.isfinite(self.incumbent.offer(best)) and self._is_closed(bound):
-                    self._closed = min(self._closed, bound)
-                    continue
             if parts is None:
-                found = self._solve(box)
+                found = self._known(box) or self._solve(box)
                 bound = max(box.bound, found.bound)
                 if not found.ended and self._over():
                     open_boxes.append(replace(box, bound=bound))
@@ -319,21 +315,15 @@ class Constrained:
     def _everything(self) -> _Box:
         """Return the box of all trees within what is said of nodes."""
         own = self.restrictions
-        B, copies = len(own.allowed), len(self._sets)
-        allowed = np.hstack([own.allowed, np.zeros((B, copies), dtype=bool)])
+        B, of = len(own.allowed), self.charged.thresholds.feature  # the copies come last
+        allowed = np.hstack([own.allowed, np.zeros((B, len(self._copy_of)), dtype=bool)])
         must = np.zeros(B, dtype=bool)
         for node, given in self._fixed.items():
             allowed[node], must[node] = False, True
-            of = self.charged.thresholds.feature  # the copies come last
             for part in _by_feature(given, of):
-                copy = [k for k, one in self._copied() if one.tolist() == part]
                 j = int(of[part[0]])
-                allowed[node, copy[0] if copy else j] = own.allowed[node, j]
+                allowed[node, self._copy_of.get(tuple(part), j)] = own.allowed[node, j]
         return _Box(0.0, 0, allowed, must, tuple(self._nothing(row) for row in self._budgets))
-
-    def _copied(self) -> list[tuple[int, IntArray]]:
-        """Return the features that stand for given thresholds, and these."""
-        return list(enumerate(self._sets, len(self._origin) - len(self._sets)))
 
     def _has(self, box: _Box, tree: Tree) -> bool:
         """Return whether a tree of the box around it is in a box."""
@@ -536,6 +526,15 @@ class Constrained:
 
     # ------------------------------------------------------------------ one box
 
+    def _known(self, box: _Box) -> Solved | None:
+        """Return what is known of a box whose best tree is: where that is to be divided, or becomes the incumbent."""
+        if box.best is None:
+            return None
+        known = self._parts(box, box.best) is not None or (
+            np.isfinite(self.incumbent.offer(box.best)) and self._is_closed(box.bound)
+        )
+        return Solved(box.bound, box.best, ended=True) if known else None
+
     def _solve(self, box: _Box, *, lists: bool = True) -> Solved:
         """Search a box; a tree that satisfies all constraints becomes the incumbent if it is the best one.
 
@@ -628,7 +627,7 @@ class Constrained:
             box=within,
         )
         self.nodes += outcome.nodes
-        self.lost = outcome.lost
+        self.lost = self.lost or outcome.lost
         self.interrupted = self.interrupted or outcome.interrupted
         tree = None
         if outcome.chosen is not None:
@@ -677,13 +676,57 @@ class Constrained:
         return max(0.0, search.relaxed(self._prices) / charged.unit)
 
     def _limits(self, charged: UnivariateProblem, box: Box | None = None) -> LagrangianSearch:
-        sums = self.restrictions.sums
+        """Return the search for trees within limits on labels, of a box if one is given, ready to run."""
+        from mipforest.searches.exact.search import compile_kernels, exact_search
+        from mipforest.searches.lagrangian.limited import LimitedTrees
+        from mipforest.searches.lagrangian.search import LagrangianSearch
+
+        sums, local = self.restrictions.sums, get_search(LOCAL_SEARCH)
         assert sums is not None
+        assert isinstance(local, LocalSearch)
+        budget, topology, settings = self.problem.budget, self.problem.topology, self.settings
+        thresholds = charged.thresholds
+        X = thresholds.X[thresholds.group]
 
         def look(_: object) -> bool:
             return self._tell(self.incumbent.value, self.bound, 0) or monotonic() >= self.deadline()
 
-        return _limited_search(self.problem, charged, sums, self.settings, self.deadline, look, box)
+        def exact_tree(relaxed: UnivariateProblem, best: float, complete: bool) -> Outcome:
+            compile_kernels(budget, relaxed, topology.depth)
+            return exact_search(
+                relaxed,
+                topology.depth,
+                best=best,
+                deadline=self.deadline(),
+                on_progress=lambda *_: budget.stopped,
+                complete=complete,
+                threads=settings.threads,
+                box=box,
+            )
+
+        def guess(relaxed: UnivariateProblem, chosen: IntArray) -> IntArray | None:
+            until = monotonic() + GUESS_SHARE * (self.deadline() - monotonic())
+            if monotonic() >= until:
+                return None
+            splits = _splits_of(thresholds, topology, chosen)
+            outcome = local.improved(
+                relaxed,
+                X,
+                splits,
+                budget,
+                starts=GUESSES,
+                kicks=KICKS,
+                hyperplanes=0,
+                seed=settings.seed,
+                threads=settings.threads,
+                deadline=until,
+                on_progress=lambda *_: budget.stopped,
+            )
+            better = replace(splits, w=outcome.tree.w, b=outcome.tree.b)
+            return thresholds.decode(thresholds.encode(chosen_features(better), -better.b))
+
+        trees = LimitedTrees.of(charged, topology.depth, sums)
+        return LagrangianSearch(trees, exact_tree, guess, look, settings.gap, box)
 
     def _listed(
         self, charged: UnivariateProblem, numbers: IntArray, found: Solved, box: _Box | None
@@ -734,95 +777,10 @@ class Constrained:
         return Solved(proven, None, ended=False)
 
 
-# ---------------------------------------------------------------------- limits on labels
-
-
-def _thresholds_of(charged: UnivariateProblem, tree: Tree) -> IntArray:
-    """Return the threshold of each split of a tree."""
-    return charged.thresholds.decode(charged.thresholds.encode(chosen_features(tree), -tree.b))
-
-
-def _tree(thresholds: Thresholds, topology: Topology, chosen: IntArray) -> Tree:
+def _splits_of(thresholds: Thresholds, topology: Topology, chosen: IntArray) -> Tree:
     """Return the tree of some thresholds (|B|,), over their features alone."""
-    w, b, splits = (
-        np.zeros((topology.n_branches, thresholds.X.shape[1])),
-        np.zeros(topology.n_branches),
-        chosen >= 0,
-    )
+    w, b = np.zeros((topology.n_branches, thresholds.X.shape[1])), np.zeros(topology.n_branches)
+    splits = chosen >= 0
     w[splits, thresholds.feature[chosen[splits]]] = 1.0
     b[splits] = -thresholds.value[chosen[splits]]
     return Tree(topology.depth, w, b, np.zeros(topology.n_leaves), (), thresholds.names)
-
-
-def _limited_search(
-    problem: ProblemData,
-    charged: UnivariateProblem,
-    sums: LabelSums,
-    settings: SolveSettings,
-    deadline: Callable[[], float],
-    look: Callable[[Found], bool],
-    box: Box | None = None,
-) -> LagrangianSearch:
-    """Return the search for trees within limits on labels, ready to run.
-
-    Parameters
-    ----------
-    problem
-        What is solved.
-    charged
-        What trees are charged, over the thresholds of some of its features.
-    sums
-        The limits.
-    settings
-        Gap, threads and seed.
-    deadline
-        Returns when time is over, on the clock of :func:`time.monotonic`.
-    look
-        Told what is known after every step; returning ``True`` ends the search.
-    box
-        Trees to search among, settled; all of them without it.
-    """
-    from mipforest.searches.exact.search import compile_kernels, exact_search
-    from mipforest.searches.lagrangian.limited import LimitedTrees
-    from mipforest.searches.lagrangian.search import LagrangianSearch
-
-    local = get_search(LOCAL_SEARCH)
-    assert isinstance(local, LocalSearch)
-    budget, topology = problem.budget, problem.topology
-    X = charged.thresholds.X[charged.thresholds.group]
-
-    def exact_tree(relaxed: UnivariateProblem, best: float, complete: bool) -> Outcome:
-        compile_kernels(budget, relaxed, topology.depth)
-        return exact_search(
-            relaxed,
-            topology.depth,
-            best=best,
-            deadline=deadline(),
-            on_progress=lambda *_: budget.stopped,
-            complete=complete,
-            threads=settings.threads,
-            box=box,
-        )
-
-    def guess(relaxed: UnivariateProblem, chosen: IntArray) -> IntArray | None:
-        until = monotonic() + GUESS_SHARE * (deadline() - monotonic())
-        if monotonic() >= until:
-            return None
-        splits = _tree(charged.thresholds, topology, chosen)
-        outcome = local.improved(
-            relaxed,
-            X,
-            splits,
-            budget,
-            starts=GUESSES,
-            kicks=KICKS,
-            hyperplanes=0,
-            seed=settings.seed,
-            threads=settings.threads,
-            deadline=until,
-            on_progress=lambda *_: budget.stopped,
-        )
-        return _thresholds_of(charged, replace(splits, w=outcome.tree.w, b=outcome.tree.b))
-
-    trees = LimitedTrees.of(charged, topology.depth, sums)
-    return LagrangianSearch(trees, exact_tree, guess, look, settings.gap, box)
