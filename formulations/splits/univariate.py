@@ -209,11 +209,8 @@ class Routing(ABC):
     def _parting(self, j: int | IntArray, threshold: float | FloatArray) -> tuple[IntArray, FloatArray]:
         """Return those of some splits that part the samples; an error where none does."""
         features, at = np.atleast_1d(j), np.atleast_1d(threshold)
-        x = self.data.X[:, features]
-        parts = (x < at).any(axis=0) & (x >= at).any(axis=0)
-        if not parts.any():
-            raise one_sided(self.data, int(features[0]), float(at[0]))
-        return features[parts], at[parts]
+        features, at, _ = self._in_range(features, at, at)
+        return features, at
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,14 +312,7 @@ class UnivariateRouting(Routing):
 
     def fix_split(self, m: Model, t: int, j: int | IntArray, threshold: float | FloatArray) -> None:
         features, at = self._parting(j, threshold)
-        x = self.data.X[:, features]
-        below = np.where(x < at, x, -np.inf).max(axis=0)
-        above = np.where(x >= at, x, np.inf).min(axis=0)
-        name, b, chosen = free_name(m, f"split_n{t}"), m["b"][t], m["a"][t, features]
-        m.add(f"{name}_feature", chosen.sum() == 1)
-        # Rows (2.13) keep the threshold eps_j above the left side.
-        m.add(f"{name}_above_left", b >= (below + self.gaps[features]) @ chosen)
-        m.add(f"{name}_below_right", b <= above @ chosen)
+        self.keep_split(m, t, features, at, at)
 
     def keep_split(self, m: Model, t: int, features: IntArray, least: FloatArray, most: FloatArray) -> None:
         features, least, most = self._in_range(features, least, most)
