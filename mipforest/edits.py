@@ -21,11 +21,9 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 
-from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
-from mipforest.data.columns import features_named
+from mipforest.data.columns import base_of, features_named
 from mipforest.errors import DataError
-from mipforest.model import Model
 from mipforest.problem.constraints import Constraint, Forbid, Split, as_options, constraint_of
 from mipforest.problem.problem import SETTINGS, Problem
 from mipforest.problem.result import Price, Result
@@ -317,8 +315,7 @@ class EditSession:
         problem = self.problem
         if not isinstance(problem.structure, UnivariateProblem) or problem.unfinished:
             return problem.with_only(constraints)
-        bare = replace(problem, model=Model(problem.model.name), unfinished=True, constraints=())
-        searched = bare.with_only(constraints)
+        searched = problem.without_rows().with_only(constraints)
         return searched if Auto().takes(searched) else problem.with_only(constraints)
 
     def _best(self, constraints: tuple[Constraint, ...], on_progress: Progress | None = None) -> Result:
@@ -356,8 +353,7 @@ class EditSession:
         j = int(np.flatnonzero(tree.w[node])[0])
         weights, intercepts = tree.original_units()
         label = self.problem.data.features.labels[j]
-        base = {column.name: column.base for column in self.problem.data.encoding.columns}.get(label, 0)
-        return label, float(-intercepts[node] / weights[node, j]) + base
+        return label, float(-intercepts[node] / weights[node, j])
 
     # ------------------------------------------------------------------ alternatives
 
@@ -405,9 +401,10 @@ class EditSession:
         own = features_named(self.problem.data, feature)
         if len(own) != 1:
             raise DataError(f"{feature} is several features; name one of {', '.join(map(str, own))}")
-        reached = _reached(self._tree(), node, self.problem.data.X_raw)
-        base = {column.name: column.base for column in self.problem.data.encoding.columns}.get(feature, 0)
-        values = np.unique(self.problem.data.X_raw[reached, own[0]]) + base
+        data, tree = self.problem.data, self._tree()
+        values = np.unique(data.X_raw[tree.decision_path(data.X_raw)[:, node], own[0]]) + base_of(
+            data, feature
+        )
         middles = (values[:-1] + values[1:]) / 2
         if len(middles) > points:
             middles = middles[np.unique(np.linspace(0, len(middles) - 1, points).round().astype(int))]
@@ -481,13 +478,3 @@ class EditSession:
         See :func:`~mipforest.problem.constraints.as_options`.
         """
         return as_options(self.constraints)
-
-
-def _reached(tree: Tree, node: int, X: FloatArray) -> Any:
-    """Return (n,) which samples reach a node of a tree."""
-    at = np.asarray(tree.apply(X))
-    reached = at == node
-    while (at > node).any():
-        at = np.where(at > node, (at - 1) // 2, at)
-        reached |= at == node
-    return reached

@@ -47,6 +47,11 @@ def features_named(data: Dataset, name: str) -> IntArray:
     return np.array([labels.index(name)])
 
 
+def base_of(data: Dataset, name: str) -> int:
+    """Return what a column of dates or the like is counted from: its values are those of its features, and this."""
+    return next((column.base for column in data.encoding.columns if column.name == name), 0)
+
+
 def name_of(data: Dataset, features: IntArray) -> str:
     """Return the name of a feature, or of the column of several."""
     if len(features) == 1:

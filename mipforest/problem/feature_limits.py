@@ -25,7 +25,6 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import Unsupported
-from mipforest.model import Model
 from mipforest.problem.constraints import Constraint, Forbid, OncePerPath
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
@@ -65,10 +64,8 @@ def without_features(problem: ProblemData, allowed: BoolArray) -> ProblemData:
     if instance is None:
         instance = formulation.bind(own, problem.topology, problem.budget)
     return replace(
-        problem,
+        problem.without_rows(),
         instance=instance,
-        model=Model(problem.model.name),
-        unfinished=True,
         constraints=tuple(one for one in problem.constraints if not is_branched_on(one)),
         forbidden={data.features.labels[j]: int(j) for j in out},
     )

@@ -210,20 +210,28 @@ class ProblemData:
         x = form.to_point(self.encoded(tree))
         return x, form.to_values(x), self.value_of(tree, x)
 
+    def without_rows(self) -> Self:
+        """Return the problem without a model and without constraints: for searches, which read no rows."""
+        return replace(self, model=Model(self.model.name), unfinished=True, constraints=())
+
     def violation(self, x: FloatArray, tree: Predictor) -> float:
         """Return the largest violation of the definition by a tree, and of the rows by its point.
 
         A constraint that it does not satisfy counts as a violation by 1.
         """
-        encoding = self.data.encoding
-        own = tree.with_scaling(encoding.offset, encoding.scale)
-        missed = [float(not one.admits(own, self.data)) for one in self.constraints]
-        broken = [*self.formulation.violations(tree, self.instance).values(), *missed]
+        broken = [*self.formulation.violations(tree, self.instance).values()]
+        if self._broken_constraint(tree) is not None:
+            broken.append(1.0)
         if self.has_rows:
             return max([*broken, self.model.violations(x).max])
         # What a formulation has stated in rows alone is not known without them.
-        none = np.nan if self.formulation.has_rows else 0.0
-        return max(broken) if any(missed) else max(broken[: len(broken) - len(missed)], default=none)
+        return max(broken, default=np.nan if self.formulation.has_rows else 0.0)
+
+    def _broken_constraint(self, tree: Predictor) -> Constraint | None:
+        """Return the first constraint that a tree (for scaled features) does not satisfy."""
+        encoding = self.data.encoding
+        own = tree.with_scaling(encoding.offset, encoding.scale)
+        return next((one for one in self.constraints if not one.admits(own, self.data)), None)
 
     def outside(self, tree: Predictor) -> str:
         """Say why a tree (for scaled features) is none of the model; empty where it is one.
@@ -237,11 +245,8 @@ class ProblemData:
                 return f"it breaks {name} by {amount:.3g}"
         if not np.isfinite(value):
             return f"its objective by the definition is {value:g}"
-        encoding = self.data.encoding
-        for constraint in self.constraints:
-            own = tree.with_scaling(encoding.offset, encoding.scale)
-            if not constraint.admits(own, self.data):
-                return f"it breaks {constraint}"
+        if (constraint := self._broken_constraint(tree)) is not None:
+            return f"it breaks {constraint}"
         if self.has_rows and self.changed():
             values = self.encoded(tree)
             # A tree tells no values of variables that a user has added by hand: who takes them completes the point.
@@ -268,6 +273,9 @@ class ProblemData:
     @property
     def restrictions(self) -> Restrictions:
         """What :attr:`constraints` leave of univariate trees."""
+        return self.once("restrictions", self._restricted)
+
+    def _restricted(self) -> Restrictions:
         charged = self.structure
         assert isinstance(charged, UnivariateProblem)
         found = Restrictions.none(self.topology.n_branches, self.data.p, charged.N_min)
@@ -333,7 +341,8 @@ class ProblemData:
             if self.unfinished:
                 charged = self.structure
                 assert isinstance(charged, UnivariateProblem)
-                constraint.restrict(self.restrictions, self, charged.thresholds)  # it names what there is
+                none = Restrictions.none(self.topology.n_branches, self.data.p)
+                constraint.restrict(none, self, charged.thresholds)  # names what there is, or an error
             else:
                 constraint.rows(self)
             object.__setattr__(self, "constraints", (*self.constraints, constraint))

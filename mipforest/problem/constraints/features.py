@@ -14,6 +14,7 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.columns import (
+    base_of,
     column_of_features,
     counted_as_one,
     directions,
@@ -669,7 +670,7 @@ class Split(Constraint):
         Where several thresholds will do, it is 1 if the node has none of them, else 0.
         """
         own = features_named(data, self.feature)
-        base = {column.name: column.base for column in data.encoding.columns}.get(self.feature, 0)
+        base = base_of(data, self.feature)
         if not isinstance(self.threshold, float):
             wrong_split = not self._has(tree, own, data, base)
             return Holding(float(wrong_split), 0.0, None, not wrong_split)

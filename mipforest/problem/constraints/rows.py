@@ -11,7 +11,7 @@ from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.data.columns import counted_as_one, directions, features_named, features_of_columns
+from mipforest.data.columns import base_of, counted_as_one, directions, features_named, features_of_columns
 from mipforest.errors import DataError, did_you_mean
 from mipforest.model import LinearExpr, Model, VarArray
 from mipforest.problem.constraints.constraint import Built
@@ -342,13 +342,13 @@ def scaled_split(problem: Built, feature: str, threshold: float) -> tuple[IntArr
     """Return the features that a split on a column may read, and the scaled threshold of each."""
     (own,) = _named(problem, feature)
     encoding = problem.data.encoding
-    base = {column.name: column.base for column in encoding.columns if column.levels is None}
-    if len(own) > 1 and feature not in base:
+    of_numbers = {column.name for column in encoding.columns if column.levels is None}
+    if len(own) > 1 and feature not in of_numbers:
         raise DataError(
             f"the column {feature} has levels, and a split parts them into two sets; name one of its features, such as "
             f"{problem.data.features.labels[own[0]]!r}, with the threshold 0.5"
         )
-    return own, (threshold - base.get(feature, 0) - encoding.offset[own]) / encoding.scale[own]
+    return own, (threshold - base_of(problem.data, feature) - encoding.offset[own]) / encoding.scale[own]
 
 
 # ---------------------------------------------------------------------- samples

@@ -12,7 +12,6 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.heuristics.thresholds import tree_of_splits
-from mipforest.model import Model
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves, Structure
@@ -209,7 +208,7 @@ class _Trees:
         self._problem, self._within = problem, Incumbent(problem)
         self.free, self._incumbent = problem, self._within
         if problem.constraints:
-            self.free = replace(problem, constraints=(), model=Model(problem.model.name), unfinished=True)
+            self.free = problem.without_rows()
             self._incumbent = Incumbent(self.free)
         for label in (0, 1):
             self.keep(*_in_heap_order(label, problem))

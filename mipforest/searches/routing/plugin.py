@@ -16,7 +16,7 @@ from mipforest.errors import Unsupported
 from mipforest.heuristics.node_problems import NodeProblems, Split, weights_by_class
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
 from mipforest.problem.constraints import Forbid, MinLeaf, OfLabels, OncePerPath
-from mipforest.problem.constraints import Split as GivenSplit
+from mipforest.problem.constraints import Split as SplitConstraint
 from mipforest.problem.feature_limits import allowed_features, is_branched_on
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
@@ -132,7 +132,9 @@ class Routing(TreeSearch):
         """
         own = [one for one in problem.constraints if not one.is_of_whole_tree]
         if others := [
-            one for one in own if not isinstance(one, Forbid | OfLabels | MinLeaf | GivenSplit | OncePerPath)
+            one
+            for one in own
+            if not isinstance(one, Forbid | OfLabels | MinLeaf | SplitConstraint | OncePerPath)
         ]:
             return (
                 "it keeps limits on features, given splits and limits on what leaves hold, and not: "
