@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -292,27 +293,43 @@ class CoverSearch:
         self._taken = np.inf
         return end
 
-    def each_threshold(self) -> FloatArray:
+    def each_threshold(self, stopped: Callable[[], bool] | None = None) -> FloatArray:
         """Find the value of the best tree for every threshold of its root, of one level or two.
 
         Where nothing better than the incumbent can be found, trees of two levels are not searched, and its loss is a
         lower bound.
+
+        Parameters
+        ----------
+        stopped
+            Called now and then; returns whether to stop. The thresholds that are left then have what a split costs, a
+            lower bound; no tree is taken, and :attr:`is_stopped` holds.
         """
         value = np.concatenate([np.zeros(0), *self.rows.splits(self.cost)])
         if self.depth == 2 and self.is_trivial:
             least = max(self._known, self.cost)  # the root's split is paid
             value = np.where(np.isinf(value), value, np.minimum(value, least))
         elif self.depth == 2:
-            work = workspace((self.tables.all_rows(),) * 2, 1)
-            evaluate_each(self.tables.loops, work, self._first_thresholds(), self.cost, value, self.stop)
+            work, value = workspace((self.tables.all_rows(),) * 2, 1), np.full(len(value), self.cost)
+            call = self.tables.loops, work, self._first_thresholds(), self.cost, value, self.stop
+            if stopped is None:
+                evaluate_each(*call)
+            else:
+                with ThreadPoolExecutor(1) as pool:
+                    self._watched(pool, stopped, evaluate_each, [call])
             self.pairs = int(work.counts[0])
         if (allowed := self._allowed_at_root()) is not None:
             value[~np.repeat(allowed, self.rows.n_values - 1)] = np.inf
-        best = int(value.argmin()) if len(value) else -1
+        best = int(value.argmin()) if len(value) and not self.is_stopped else -1
         if best >= 0 and value[best] < self._known - self.tolerance:
             f = int(np.searchsorted(self._first_thresholds(), best, side="right")) - 1
             self._known, self.splits = float(value[best]), [(f, best - int(self._first_thresholds()[f]) + 1)]
         return value
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was told to stop."""
+        return bool(self.stop[FLAG])
 
     def _allowed_at_root(self) -> BoolArray | None:
         """Return (p,) which features the root may split on; ``None`` for all."""
@@ -575,6 +592,24 @@ class CoverSearch:
         if state is not None and state.best[0] >= 0 and self.incumbent < self._known:
             self._known, self.splits = self.incumbent, [(f, t) for f, t in state.best.reshape(3, 2).tolist()]
 
+    def _watched(
+        self,
+        pool: ThreadPoolExecutor,
+        stopped: Callable[[], bool],
+        task: Callable[..., Any],
+        calls: Sequence[tuple[Any, ...]],
+    ) -> list[Any]:
+        """Return what calls of a task return in the threads of a pool; they end soon once it is to stop."""
+        running: list[Future[Any]] = [pool.submit(task, *call) for call in calls]
+        try:
+            while wait(running, timeout=INTERVAL).not_done:
+                if stopped():
+                    self.stop[FLAG] = 1
+        except BaseException:
+            self.stop[FLAG] = 1
+            raise
+        return [future.result() for future in running]
+
     def run(
         self,
         *,
@@ -607,21 +642,10 @@ class CoverSearch:
         def stopped() -> bool:
             nonlocal interrupted
             interrupted = interrupted or look()
-            if interrupted or monotonic() >= deadline:
-                self.stop[FLAG] = 1
-            return bool(self.stop[FLAG])
+            return interrupted or monotonic() >= deadline
 
         with ThreadPoolExecutor(min(AT_A_TIME, threads or os.cpu_count() or 1)) as pool:
-
-            def submit(task: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-                running: list[Future[Any]] = [pool.submit(task, *call) for call in calls]
-                try:
-                    while wait(running, timeout=INTERVAL).not_done:
-                        stopped()
-                except BaseException:
-                    self.stop[FLAG] = 1
-                    raise
-                return [future.result() for future in running]
+            submit = partial(self._watched, pool, stopped)
 
             if self.depth == 2:
                 return submit(self._two, [()])[0] == DONE, interrupted
@@ -664,8 +688,8 @@ class CoverSearch:
                 for (interval, _), found in zip(batch, results, strict=True):
                     self._close_outer(interval, found)
                 self._taken = np.inf
-                if self.stop[FLAG] or (max_pairs is not None and self.pairs >= max_pairs):
-                    return not self.open and not self.stop[FLAG], interrupted
+                if self.is_stopped or (max_pairs is not None and self.pairs >= max_pairs):
+                    return not self.open and not self.is_stopped, interrupted
 
     # ------------------------------------------------------------------ trees
 

@@ -386,14 +386,15 @@ def evaluate_each(
     first
         (p + 1,) number of each feature's first threshold.
     value
-        (q,) written; infinite where a side is too small.
+        (q,) written, up to where the search is stopped; infinite where a side is too small.
     """
     for f in range(len(first) - 1):
         low, high = allowed(tables, work.side[0], f)
         for t in range(1, first[f + 1] - first[f] + 1):
             number = first[f] + t - 1
-            value[number] = np.inf
-            if low <= t <= high:
+            if not low <= t <= high:
+                value[number] = np.inf
+            else:
                 if stop[FLAG] != 0 or work.counts[0] >= stop[MAX_PAIRS]:
                     return STOPPED
                 work.counts[0] += 1

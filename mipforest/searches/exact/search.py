@@ -157,7 +157,7 @@ def exact_search(
         Called now and then with objective, bound and nodes; returning ``True`` stops the search.
     complete
         Whether to evaluate every threshold of the root, also those that cannot be best: exact values of
-        ``by_threshold`` at depth 1 and 2.
+        ``by_threshold`` at depth 1 and, in time, at depth 2.
     threads
         Thresholds of the root that are evaluated at a time, ``None`` for one on each processor, from depth 3 on. The
         outcome is the same for any number, unless the search is stopped. On a cluster, those of each slice, one unless
@@ -207,8 +207,18 @@ def exact_search(
         value = (found.incumbent + base) / unit
         return bool(on_progress(value, float(lowered(np.asarray(found.bound))), found.pairs))
 
+    interrupted = False
+
+    def stopped() -> bool:
+        nonlocal interrupted
+        interrupted = interrupted or look()
+        return interrupted or monotonic() >= deadline
+
+    open_bound = np.inf
     if depth == 1 or (complete and depth == 2):
-        by_threshold, ended, interrupted = found.each_threshold(), True, False
+        by_threshold = found.each_threshold(stopped)
+        ended = not found.is_stopped
+        open_bound = np.inf if ended else float(by_threshold.min(initial=np.inf))
     elif dask is not None and isinstance(found, SlicedSearch):
         stated = Stated(rows, cost, tolerance, tiny_rows(problem.loss, rows))
         with Workers(dask, CoverSlices, stated, budget or TimeBudget(), deadline - monotonic()) as workers:
@@ -230,7 +240,7 @@ def exact_search(
         chosen = _in_the_middle(np.array(nodes), thresholds, depth)
     return Outcome(
         value=best if chosen is None else (found.incumbent + base) / unit,
-        bound=float(lowered(np.asarray(found.bound))),
+        bound=float(lowered(np.asarray(min(found.bound, open_bound)))),
         chosen=chosen,
         by_threshold=lowered(by_threshold),
         nodes=found.pairs,

@@ -279,6 +279,17 @@ def test_a_search_that_is_stopped_before_it_begins_has_a_true_bound(depth):
     assert at_most(stopped.by_threshold.min(), optimum)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_every_threshold_in_no_time_has_true_bounds(monkeypatch, seed):
+    problem = medium(seed, n=400, p=5, K=2 + seed % 2)
+    exact = exact_search(problem, 2, complete=True)
+    assert exact.ended
+    monkeypatch.setattr("mipforest.searches.exact.cover_search.INTERVAL", 0.0)
+    stopped = exact_search(problem, 2, complete=True, deadline=0.0)
+    assert (stopped.by_threshold <= exact.by_threshold + 1e-12).all()
+    assert at_most(stopped.bound, exact.value)
+
+
 def test_bounds_by_threshold_are_true_where_nothing_better_can_be_found():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     data = Dataset.from_arrays(X, np.array([0, 1, 1, 0]))
