@@ -203,8 +203,8 @@ class CoverSearch:
     ) -> None:
         self.rows, self.depth, self.cost, self.tolerance = rows, depth, cost, tolerance
         self.stop = np.array([0, np.iinfo(np.int64).max]) if stop is None else stop
-        #: Pairs of sides that were evaluated.
-        self.pairs = 0
+        #: Pairs of sides that were evaluated, and whether the caller stopped the search.
+        self.pairs, self.interrupted = 0, False
         self._cutoff, self._leaf = incumbent, rows.leaf()
         # Rows that lose nothing may be missing: where any size will do, a leaf without rows is none too small.
         value = self._leaf if rows.N_min == 1 or rows.size.sum() >= rows.N_min else np.inf
@@ -293,37 +293,44 @@ class CoverSearch:
         self._taken = np.inf
         return end
 
-    def each_threshold(self, stopped: Callable[[], bool] | None = None) -> FloatArray:
+    def each_threshold(
+        self, *, deadline: float = np.inf, look: Callable[[], bool] | None = None
+    ) -> FloatArray:
         """Find the value of the best tree for every threshold of its root, of one level or two.
 
         Where nothing better than the incumbent can be found, trees of two levels are not searched, and its loss is a
-        lower bound.
+        lower bound. Where it is stopped, :attr:`is_stopped`, the thresholds that are left have what a split costs, a
+        lower bound, and no tree is taken.
 
         Parameters
         ----------
-        stopped
-            Called now and then; returns whether to stop. The thresholds that are left then have what a split costs, a
-            lower bound; no tree is taken, and :attr:`is_stopped` holds.
+        deadline, look
+            As for :meth:`run`; without ``look`` nothing stops it, and no thread is started.
         """
-        value = np.concatenate([np.zeros(0), *self.rows.splits(self.cost)])
-        if self.depth == 2 and self.is_trivial:
-            least = max(self._known, self.cost)  # the root's split is paid
-            value = np.where(np.isinf(value), value, np.minimum(value, least))
-        elif self.depth == 2:
-            work, value = workspace((self.tables.all_rows(),) * 2, 1), np.full(len(value), self.cost)
-            call = self.tables.loops, work, self._first_thresholds(), self.cost, value, self.stop
-            if stopped is None:
+        first = self._first_thresholds()
+        if self.depth == 2 and not self.is_trivial:
+            work = workspace((self.tables.all_rows(),) * 2, 1)
+            value = np.full(int(first[-1]), self.cost)
+            call = self.tables.loops, work, first, self.cost, value, self.stop
+            if look is None:
                 evaluate_each(*call)
             else:
+                self._taken = 0.0
                 with ThreadPoolExecutor(1) as pool:
-                    self._watched(pool, stopped, evaluate_each, [call])
+                    self._watched(pool, deadline, look, evaluate_each, [call])
             self.pairs = int(work.counts[0])
+        else:
+            value = np.concatenate([np.zeros(0), *self.rows.splits(self.cost)])
+            if self.depth == 2:
+                least = max(self._known, self.cost)  # the root's split is paid
+                value = np.where(np.isinf(value), value, np.minimum(value, least))
         if (allowed := self._allowed_at_root()) is not None:
             value[~np.repeat(allowed, self.rows.n_values - 1)] = np.inf
+        self._taken = float(value.min(initial=np.inf)) - self.cost if self.is_stopped else np.inf
         best = int(value.argmin()) if len(value) and not self.is_stopped else -1
         if best >= 0 and value[best] < self._known - self.tolerance:
-            f = int(np.searchsorted(self._first_thresholds(), best, side="right")) - 1
-            self._known, self.splits = float(value[best]), [(f, best - int(self._first_thresholds()[f]) + 1)]
+            f = int(np.searchsorted(first, best, side="right")) - 1
+            self._known, self.splits = float(value[best]), [(f, best - int(first[f]) + 1)]
         return value
 
     @property
@@ -595,15 +602,17 @@ class CoverSearch:
     def _watched(
         self,
         pool: ThreadPoolExecutor,
-        stopped: Callable[[], bool],
+        deadline: float,
+        look: Callable[[], bool],
         task: Callable[..., Any],
         calls: Sequence[tuple[Any, ...]],
     ) -> list[Any]:
-        """Return what calls of a task return in the threads of a pool; they end soon once it is to stop."""
+        """Return what calls of a task return in the threads of a pool; they end soon once the search is to stop."""
         running: list[Future[Any]] = [pool.submit(task, *call) for call in calls]
         try:
             while wait(running, timeout=INTERVAL).not_done:
-                if stopped():
+                self.interrupted = self.interrupted or look()
+                if self.interrupted or monotonic() >= deadline:
                     self.stop[FLAG] = 1
         except BaseException:
             self.stop[FLAG] = 1
@@ -636,19 +645,12 @@ class CoverSearch:
         """
         if self.is_trivial:
             return True, False
-        interrupted = False
         self.stop[MAX_PAIRS] = np.iinfo(np.int64).max if max_pairs is None else max_pairs
-
-        def stopped() -> bool:
-            nonlocal interrupted
-            interrupted = interrupted or look()
-            return interrupted or monotonic() >= deadline
-
         with ThreadPoolExecutor(min(AT_A_TIME, threads or os.cpu_count() or 1)) as pool:
-            submit = partial(self._watched, pool, stopped)
+            submit = partial(self._watched, pool, deadline, look)
 
             if self.depth == 2:
-                return submit(self._two, [()])[0] == DONE, interrupted
+                return submit(self._two, [()])[0] == DONE, self.interrupted
             if self.depth == 3:
                 self._begin_three()
                 if max_pairs is not None or self.rows.rank.size < LONG:
@@ -656,19 +658,19 @@ class CoverSearch:
                 else:
                     ended = self._batches_of_three(gap, submit)
                 self._collect()
-                return ended, interrupted
+                return ended, self.interrupted
             self._begin_outer()
             smaller = CoverSearch(
                 self.rows, self.depth - 1, cost=self.cost, tolerance=self.tolerance, incumbent=np.inf
             )
             part = monotonic() + SHARE_OF_FEWER * (deadline - monotonic())
-            _, interrupted = smaller.run(
+            _, self.interrupted = smaller.run(
                 gap=0.0, deadline=min(deadline, part), threads=threads, look=look, max_pairs=max_pairs
             )
             self.pairs += smaller.pairs
             root = self._grow(smaller)
-            if interrupted or monotonic() >= deadline:
-                return False, interrupted
+            if self.interrupted or monotonic() >= deadline:
+                return False, self.interrupted
             first, batches = self._take_at(*root), 0
             while True:
                 # Deep trees take long: the first few are known before many are begun.
@@ -681,7 +683,7 @@ class CoverSearch:
                         break
                     batch.append((interval, 0))
                 if not batch:
-                    return True, interrupted
+                    return True, self.interrupted
                 batches += 1
                 self._taken = min(interval.bound for interval, _ in batch)
                 results = submit(self._evaluate_outer, batch)
@@ -689,7 +691,7 @@ class CoverSearch:
                     self._close_outer(interval, found)
                 self._taken = np.inf
                 if self.is_stopped or (max_pairs is not None and self.pairs >= max_pairs):
-                    return not self.open and not self.is_stopped, interrupted
+                    return not self.open and not self.is_stopped, self.interrupted
 
     # ------------------------------------------------------------------ trees
 

@@ -207,18 +207,9 @@ def exact_search(
         value = (found.incumbent + base) / unit
         return bool(on_progress(value, float(lowered(np.asarray(found.bound))), found.pairs))
 
-    interrupted = False
-
-    def stopped() -> bool:
-        nonlocal interrupted
-        interrupted = interrupted or look()
-        return interrupted or monotonic() >= deadline
-
-    open_bound = np.inf
     if depth == 1 or (complete and depth == 2):
-        by_threshold = found.each_threshold(stopped)
-        ended = not found.is_stopped
-        open_bound = np.inf if ended else float(by_threshold.min(initial=np.inf))
+        by_threshold = found.each_threshold(deadline=deadline, look=look)
+        ended, interrupted = not found.is_stopped, found.interrupted
     elif dask is not None and isinstance(found, SlicedSearch):
         stated = Stated(rows, cost, tolerance, tiny_rows(problem.loss, rows))
         with Workers(dask, CoverSlices, stated, budget or TimeBudget(), deadline - monotonic()) as workers:
@@ -240,7 +231,7 @@ def exact_search(
         chosen = _in_the_middle(np.array(nodes), thresholds, depth)
     return Outcome(
         value=best if chosen is None else (found.incumbent + base) / unit,
-        bound=float(lowered(np.asarray(min(found.bound, open_bound)))),
+        bound=float(lowered(np.asarray(found.bound))),
         chosen=chosen,
         by_threshold=lowered(by_threshold),
         nodes=found.pairs,

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from pathlib import Path
+from time import sleep
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import entry
 from mipforest.searches.exact import cover_search, tables
 from mipforest.searches.exact import search as search_module
+from mipforest.searches.exact.covers import FLAG, MAX_PAIRS, evaluate_each
 from mipforest.searches.exact.search import exact_search
 from mipforest.searches.exact.walks import (
     CLASSES_AT_A_TIME,
@@ -280,14 +283,31 @@ def test_a_search_that_is_stopped_before_it_begins_has_a_true_bound(depth):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_every_threshold_in_no_time_has_true_bounds(monkeypatch, seed):
+def test_every_threshold_has_a_true_bound_when_time_is_over(monkeypatch, seed):
     problem = medium(seed, n=400, p=5, K=2 + seed % 2)
     exact = exact_search(problem, 2, complete=True)
     assert exact.ended
-    monkeypatch.setattr("mipforest.searches.exact.cover_search.INTERVAL", 0.0)
-    stopped = exact_search(problem, 2, complete=True, deadline=0.0)
-    assert (stopped.by_threshold <= exact.by_threshold + 1e-12).all()
-    assert at_most(stopped.bound, exact.value)
+    told = list[float]()
+
+    def look(_value: float, bound: float, _nodes: int) -> bool:
+        told.append(bound)
+        return False
+
+    def some_pairs(*arguments: Any) -> int:
+        stop = arguments[-1]
+        stop[MAX_PAIRS] = 20 * seed
+        end = evaluate_each(*arguments)
+        while not stop[FLAG]:
+            sleep(0.001)
+        return end
+
+    monkeypatch.setattr(cover_search, "evaluate_each", some_pairs)
+    stopped = exact_search(problem, 2, complete=True, deadline=0.0, on_progress=look)
+    assert stopped.nodes == 20 * seed
+    assert not stopped.ended
+    assert at_most(stopped.by_threshold, exact.by_threshold)
+    assert told
+    assert at_most([*told, stopped.bound], exact.value)
 
 
 def test_bounds_by_threshold_are_true_where_nothing_better_can_be_found():
