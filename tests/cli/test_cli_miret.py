@@ -23,7 +23,7 @@ def flowers(tmp_path_factory):
 @pytest.fixture
 def options(flowers):
     data = ("--data", flowers[0], "--target", "kind")
-    return ("solve", "--model", "miret", "--depth", 2, *data, "--time-limit", 1)
+    return ("solve", "--model", "miret", "--depth", 2, *data, "--time-limit", 30)
 
 
 def test_an_ensemble_by_name(mipforest, options, tmp_path):
