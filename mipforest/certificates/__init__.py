@@ -65,6 +65,9 @@ class Words:
     forbidden
         Numbers, by name, of features that no node may use. They are 0 in all samples, or the check refuses the file: no
         tree gains by them.
+    constraints
+        What the constraints of univariate trees are called, each by kind with its entries: the lines of the file say
+        what is certified.
     """
 
     model: str = ""
@@ -74,6 +77,7 @@ class Words:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     rows: int | None = None
     forbidden: Mapping[str, int] = field(default_factory=dict)
+    constraints: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
     def read(cls, header: Mapping[str, Any]) -> Words:
@@ -91,11 +95,15 @@ class Words:
         for name, number in forbidden.items():
             require(len(name) <= _LONGEST, f"the name {name[:40]} is long")
             whole(number, f"the number of {name}", 0, 1 << 31)
+        constraints = header.get("constraints", [])
+        few = isinstance(constraints, list) and len(constraints) <= _MAX_ENTRIES
+        require(few and all(map(_is_constraint, constraints)), "constraints are no list of objects with a kind")
         return cls(
             **texts,
             parameters=parameters,
             rows=None if rows is None else whole(rows, "rows", 1, 1 << 53),
             forbidden=forbidden,
+            constraints=tuple(constraints),
         )
 
     def require_unused(self, X: FloatArray) -> None:
@@ -114,6 +122,15 @@ def _is_plain(value: object, levels: int) -> bool:
     if isinstance(value, int):
         return abs(value) < 1 << 63
     return value is None or (isinstance(value, str) and len(value) <= _LONGEST)
+
+
+def _is_constraint(value: object) -> bool:
+    """Return whether a value is an object of plain values, or of numbers by name, that names its kind."""
+    if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
+        return False
+    parts = [own for e in value.values() for own in (e.values() if isinstance(e, dict) else [e])]
+    short = len(parts) <= _MAX_ENTRIES and all(len(name) <= _LONGEST for name in value)
+    return short and all(_is_plain(part, 2) for part in parts)
 
 
 def digest_of_samples(X: FloatArray, weight: FloatArray) -> str:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.certificates.constraints import Box, Constraints, Reader
 from mipforest.certificates.nodes import (
     CertificateError,
     double_above,
@@ -286,10 +287,12 @@ class CertifiedUnivariate:
         The samples, and what trees are charged: the numbers that the proof was checked with.
     sha256
         Digest of the samples (:meth:`Problem.digest`).
+    constraints
+        What trees have to keep.
     objective
         Value of the claimed tree by the definition, rounded up.
     bound
-        Proven lower bound on the value of every tree of that depth.
+        Proven lower bound on the value of every tree of that depth within the constraints.
     claims, intervals
         Claims of subsets that were checked, and intervals of thresholds that close them.
     """
@@ -297,6 +300,7 @@ class CertifiedUnivariate:
     words: Words
     problem: Problem
     sha256: str
+    constraints: Constraints
     objective: float
     bound: float
     claims: int
@@ -388,12 +392,14 @@ def check(words: Words, stated: object, lines: Lines) -> CertifiedUnivariate:
     digest = problem.digest()
     require(stated == digest, "the samples are not those of the digest in the first line")
     words.require_unused(problem.X)
-    grid = _grid(lines.words("grid"), problem.loss)
+    constraints, following = _constraints(problem, lines)
+    require(following[:1] == ["grid"], "no line 'grid' in its place; is the file a certificate, and complete?")
+    grid = _grid(following[1:], problem.loss)
     losses = rounded(problem, grid)
     enough = grid.error >= losses.error
     require(enough, f"rounded targets may raise a loss by {losses.error} units of the grid, not {grid.error}")
     objective, tree = _tree(lines.words("tree"), problem)
-    value = value_of(problem, tree)
+    value = value_of(problem, tree, constraints)
     agrees = abs(value - Fraction(objective)) <= ROUNDING * value
     require(agrees, f"the claimed tree has the value {written(value)}, not {written(objective)}")
     said = lines.words("bound")
@@ -401,12 +407,30 @@ def check(words: Words, stated: object, lines: Lines) -> CertifiedUnivariate:
     b, bound = _integer(said[0], "the bound", 0, MOST), _double(said[1], "the bound", least=0.0)
     proven = objective_bound(b, grid, problem.unit)
     require(Fraction(bound) <= proven, f"the losses prove {written(proven)}, claimed {written(bound)}")
-    proof = _Proof(problem, losses, lines)
-    proof.check(np.arange(len(losses.size)), problem.depth, problem.N_min if problem.N_min > 1 else 0, b)
+    proof = _Proof(problem, losses, constraints, lines)
+    proof.check_all(b)
     require(next(lines, None) is None, "a line after the end of the proof")
     nearest = float(value)
     above = nearest if Fraction(nearest) >= value else double_above(value)
-    return CertifiedUnivariate(words, problem, digest, above, bound, proof.claims, proof.intervals)
+    return CertifiedUnivariate(
+        words, problem, digest, constraints, above, bound, proof.claims, proof.intervals
+    )
+
+
+def values_of(X: FloatArray) -> IntArray:
+    """Return the number of values of each feature (p,)."""
+    return np.array([len(np.unique(column)) for column in X.T], dtype=np.int64)
+
+
+def _constraints(problem: Problem, lines: Lines) -> tuple[Constraints, list[str]]:
+    """Read the constraints, and the words of the line behind them."""
+
+    def double(word: str, what: str, least: float) -> float:
+        return _double(word, what, least=least)
+
+    reader = Reader(problem.depth, values_of(problem.X), _integer, double)
+    following = reader.read(lines.words(), lines.words)
+    return reader.found, following
 
 
 def read_problem(lines: Lines) -> Problem:
@@ -468,7 +492,7 @@ def _tree(words: list[str], problem: Problem) -> tuple[float, list[tuple[int, fl
     return _double(words[0], "the objective", least=0.0), splits
 
 
-def value_of(problem: Problem, tree: list[tuple[int, float]]) -> Fraction:
+def value_of(problem: Problem, tree: list[tuple[int, float]], constraints: Constraints) -> Fraction:
     """Return the objective of a tree by the definition, in rational numbers.
 
     Parameters
@@ -477,26 +501,31 @@ def value_of(problem: Problem, tree: list[tuple[int, float]]) -> Fraction:
         The samples, and what trees are charged.
     tree
         Feature and threshold of each node in heap order; a feature of -1 is a leaf. Samples below go left.
+    constraints
+        What the tree has to keep.
 
     Raises
     ------
     CertificateError
-        If a leaf has fewer samples than it may have.
+        If a leaf has fewer samples than it may have, or the tree is outside the constraints.
     """
     total, here = Fraction(0), {0: np.arange(len(problem.y))}
+    splits = [(-1, 0)] * len(tree)
     while here:
         node, rows = here.popitem()
         f, threshold = tree[node] if node < len(tree) else (-1, 0.0)
         if f < 0:
-            enough = len(rows) >= problem.N_min
+            enough = len(rows) >= problem.N_min or (constraints.empties and not len(rows))
             require(
                 enough, f"a leaf of the claimed tree has {len(rows)} samples, and N_min is {problem.N_min}"
             )
-            total += _leaf(problem, rows)
+            total += _leaf(problem, rows) if len(rows) else Fraction(0)
             continue
         total += Fraction(problem.split_cost)
         right = problem.X[rows, f] >= threshold
         here[2 * node + 1], here[2 * node + 2] = rows[~right], rows[right]
+        splits[node] = f, int((np.unique(problem.X[:, f]) < threshold).sum())
+    constraints.require_tree(splits)
     return total / Fraction(problem.unit)
 
 
@@ -537,31 +566,47 @@ def _multiples(values: list[float]) -> tuple[list[int], int]:
 
 
 class _Ordered(NamedTuple):
-    """Rows in the order of all features.
+    """Rows in the order of the features that a node may split on.
 
     Attributes
     ----------
     rows
         (m,) the rows.
     place
-        (p, m) where they stand among the values of all features, one feature after the other.
+        (q, m) where they stand among the values of all these features, one feature after the other.
     widths
-        (p,) how many values each feature has.
+        (q,) how many values each feature has.
     upto
         (m, W) 1 where a row stands at a value of a feature or before it; ``None`` where there are many values.
+    closed
+        (W,) whether the node may split at no threshold between a value and the next; ``None`` where it may at all.
+    must
+        Whether the node has to split.
+    parts_none
+        Whether it may split at a threshold with all of the rows on its right.
     """
 
     rows: IntArray
     place: IntArray
     widths: IntArray
     upto: FloatArray | None
+    closed: BoolArray | None
+    must: bool
+    parts_none: bool
+
+
+class Place(NamedTuple):
+    """A node at which a claim is made, and the groups that came on the path to it, of features that come once."""
+
+    node: int = 0
+    above: frozenset[int] = frozenset()
 
 
 class _Proof:
     """Follows the claims of a proof: each says what trees of some levels lose at least on some rows."""
 
-    def __init__(self, problem: Problem, losses: Losses, lines: Lines) -> None:
-        self.losses, self.lines = losses, lines
+    def __init__(self, problem: Problem, losses: Losses, constraints: Constraints, lines: Lines) -> None:
+        self.problem, self.losses, self.constraints, self.lines = problem, losses, constraints, lines
         self.claims = self.intervals = 0
         rank = np.empty((problem.X.shape[1], len(losses.size)), np.int64)
         for f, column in enumerate(problem.X.T):
@@ -569,37 +614,79 @@ class _Proof:
         self.rank = rank
         #: Number of values of each feature.
         self.values = (rank.max(axis=1) + 1).tolist()
+        self.empties = constraints.empties
+        self._take(constraints.box())
 
-    def check(self, rows: IntArray, levels: int, least: int, b: int) -> None:
+    def _take(self, box: Box) -> None:
+        self.box = box
+        #: (|B|,) what the splits below each node cost at least that have to be there, its own one included.
+        self.floor = [int(count) * self.losses.split_cost for count in subtree_sums(box.must)]
+        #: (|B|,) the same number for nodes that may split at the same thresholds, and have to or not.
+        first = np.where(box.allowed, self.constraints.first, -1)
+        said = np.hstack([first, self.constraints.last, box.must[:, None]])
+        self.alike = np.unique(said, axis=0, return_inverse=True)[1].ravel()
+
+    def check_all(self, b: int) -> None:
+        """Check that every tree within the constraints loses at least b, box by box."""
+        rows, depth, least = np.arange(len(self.losses.size)), self.problem.depth, self.problem.N_min
+        least = least if least > 1 else 0
+        if not self.constraints.limits:
+            self.check(rows, depth, least, b, Place())
+            return
+        boxes = [self.box]
+        while boxes:
+            box, (step, *words) = boxes.pop(), self.lines.words()
+            if step == "branch":
+                require(len(words) > 1, "a line 'branch' has no node and features")
+                node = _integer(words[0], "a node", -1, len(box.must))
+                own = [_integer(word, "a feature of a branching", 0, len(self.rank)) for word in words[1:]]
+                without, among = box.divided(node, own)
+                boxes += [among, without]
+                continue
+            require(step in ("none", "claim") and not words, f"no line 'branch', 'none' or 'claim' but {step[:40]!r}")
+            if step == "none":
+                require(self.constraints.emptiness(box), "a box is said to have no tree, and keeps every limit")
+                continue
+            self._take(box)
+            self.check(rows, depth, least, b, Place())
+
+    def check(self, rows: IntArray, levels: int, least: int, b: int, place: Place) -> None:
         """Check that every tree of some levels, with leaves of a least size, loses at least b on some rows.
 
-        A bound of 0, and one on rows that are too few for a leaf, needs no proof.
+        A bound of what its splits cost at least, and one on rows that are too few for a leaf, needs no proof.
         """
-        size = int(self.losses.size[rows].sum())
-        if b <= 0 or size < least:
+        size, node = int(self.losses.size[rows].sum()), place.node
+        if b <= self.floor[node] or (size < least and (size > 0 or not self.empties)):
             return
         self.claims += 1
-        leaf = int(self._leaf(self.losses.table[rows].sum(axis=0)[None])[0])
-        require(leaf >= b, f"one leaf loses {leaf}, and {b} is claimed of {size} samples")
+        require(size > 0, f"{b} is claimed of no samples, and the splits cost {self.floor[node]}")
+        if not self.box.must[node]:
+            leaf = int(self._leaf(self.losses.table[rows].sum(axis=0)[None])[0])
+            require(leaf >= b, f"one leaf loses {leaf}, and {b} is claimed of {size} samples")
         if levels == 1:
             everywhere, below = np.zeros(len(rows), np.int64), np.ones(1, np.int64)
-            values = self._least(self._in_order(rows), everywhere, below, np.array([least]))
+            values = self._least(self._in_order(rows, place), everywhere, below, np.array([least]))
             require(values[0] >= b, f"one split loses {values[0]}, and {b} is claimed of {size} samples")
             return
-        ordered = self._in_order(rows) if levels == 2 else None
-        for f, beyond in enumerate(self.values):
-            if beyond == 1:
+        orders = dict[tuple[int, frozenset[int]], _Ordered]()
+        for f in np.flatnonzero(self._usable(place)).tolist():
+            first, last = int(self.constraints.first[node, f]), int(self.constraints.last[node, f])
+            group = int(self.constraints.group[f])
+            above = place.above | {group} if group >= 0 else place.above
+            sides = Place(2 * node + 1, above), Place(2 * node + 2, above)
+            if levels == 2:
+                kinds = [(int(self.alike[side.node]), side.above) for side in sides]
+                for kind, side in zip(kinds, sides, strict=True):
+                    if kind not in orders:
+                        orders[kind] = self._in_order(rows, side)
+                self._close((orders[kinds[0]], orders[kinds[1]]), f, (first, last), least, b)
                 continue
-            if ordered is not None:
-                self._close(ordered, f, least, b)
-                continue
-            low = 1
+            low = first
             (number,) = self._numbers(1)
             for _ in range(number):
                 high, left = self._numbers(2)
                 require(
-                    low <= high < beyond,
-                    f"an interval of feature {f} is from {low} to {high} of {beyond - 1}",
+                    low <= high <= last, f"an interval of feature {f} is from {low} to {high} of {last}"
                 )
                 at = self.rank[f, rows]
                 between = int(self.losses.size[rows[(at >= low) & (at < high)]].sum())
@@ -607,39 +694,45 @@ class _Proof:
                 right = b - self.losses.split_cost - left
                 require(max(abs(left), abs(right)) <= NEVER, "a claim is beyond the grid")
                 self.intervals += 1
-                self.check(rows[at < low], levels - 1, fewer, left)
-                self.check(rows[at >= high], levels - 1, fewer, right)
+                self.check(rows[at < low], levels - 1, fewer, left, sides[0])
+                self.check(rows[at >= high], levels - 1, fewer, right, sides[1])
                 low = high + 1
-            require(low == beyond, f"the thresholds of feature {f} from {low} on are not closed")
+            require(low == last + 1, f"the thresholds of feature {f} from {low} on are not closed")
+
+    def _usable(self, place: Place) -> BoolArray:
+        """Return (p,) which features a node may split on, below groups of those that come once on a path."""
+        allowed: BoolArray = self.box.allowed[place.node]
+        if place.above:
+            allowed = allowed & ~np.isin(self.constraints.group, list(place.above))
+        return allowed
 
     def _numbers(self, count: int) -> list[int]:
         numbers = self.lines.whole_numbers()
         require(len(numbers) == count, f"a line of the proof has {len(numbers)} numbers, and not {count}")
         return numbers
 
-    def _close(self, ordered: _Ordered, f: int, least: int, b: int) -> None:
+    def _close(
+        self, orders: tuple[_Ordered, _Ordered], f: int, within: tuple[int, int], least: int, b: int
+    ) -> None:
         """Check the intervals of a feature at which both sides have at most one split each."""
-        ends = self.lines.whole_numbers()
+        ends, (first, last) = self.lines.whole_numbers(), within
         high = np.array([min(max(end, 0), 1 << 40) for end in ends])
-        low = np.concatenate([[1], high[:-1] + 1])
+        low = np.concatenate([[first], high[:-1] + 1])
         require(
-            bool((low <= high).all()) and int(high[-1]) == self.values[f] - 1,
-            f"the intervals of feature {f} are not those of all {self.values[f] - 1} thresholds in their order",
+            bool((low <= high).all()) and int(high[-1]) == last,
+            f"the intervals of feature {f} are not those of all {last - first + 1} thresholds in their order",
         )
         self.intervals += len(high)
-        rows = ordered.rows
+        rows, most = orders[0].rows, self.values[f]
         at = self.rank[f, rows]
         fewer = np.zeros(len(high), np.int64)
         if least:
-            before = np.concatenate(
-                [[0], np.bincount(at, self.losses.size[rows], int(high[-1]) + 1)]
-            ).cumsum()
+            before = np.concatenate([[0], np.bincount(at, self.losses.size[rows], most)]).cumsum()
             fewer = least - (before[high] - before[low]).astype(np.int64)
             fewer[fewer <= 1] = 0
-        left = self._least(ordered, at, low, fewer)
+        left = self._least(orders[0], at, low, fewer)
         # Rows from the end of an interval on are those below a rank when ranks are counted from above.
-        most = self.values[f]
-        right = self._least(ordered, most - 1 - at, (most - high)[::-1], fewer[::-1])[::-1]
+        right = self._least(orders[1], most - 1 - at, (most - high)[::-1], fewer[::-1])[::-1]
         value = left + right + self.losses.split_cost
         worst = int(value.argmin())
         require(
@@ -662,25 +755,34 @@ class _Proof:
             total += np.divide(u * u, w, out=np.zeros(u.shape), where=w > 0)
         return np.ceil(np.ldexp(total * RAISED, -self.losses.shift)).astype(np.int64) + 1
 
-    def _in_order(self, rows: IntArray) -> _Ordered:
-        """Return where rows stand among the values of each feature that they have."""
-        place, widths = np.empty((len(self.rank), len(rows)), np.int64), list[int]()
-        for g, own in enumerate(self.rank):
-            there = np.zeros(self.values[g], np.bool_)
+    def _in_order(self, rows: IntArray, place: Place) -> _Ordered:
+        """Return where rows stand among the values of each feature that they have, of those that a node may split on."""
+        node, features = place.node, np.flatnonzero(self._usable(place))
+        at, widths, closed = np.empty((len(features), len(rows)), np.int64), list[int](), list[BoolArray]()
+        parts_none = False
+        for k, g in enumerate(features.tolist()):
+            own, there = self.rank[g], np.zeros(self.values[g], np.bool_)
             there[own[rows]] = True
             number = there.cumsum()
-            place[g] = number[own[rows]] - 1 + sum(widths)
+            at[k] = number[own[rows]] - 1 + sum(widths)
             widths.append(int(number[-1]))
+            first, last = self.constraints.first[node, g], self.constraints.last[node, g]
+            # Between a value and the next there are the thresholds from one rank more on, up to the rank of the next.
+            values = np.append(np.flatnonzero(there), self.values[g] - 1)
+            closed.append(np.maximum(values[:-1] + 1, first) > np.minimum(values[1:], last))
+            parts_none |= bool(first <= values[0])
+        shut = np.concatenate([np.zeros(0, np.bool_), *closed])
         upto = None
-        if sum(widths) <= DENSE * len(widths) and len(rows) * sum(widths) <= MAX_DENSE:
+        if len(widths) and sum(widths) <= DENSE * len(widths) and len(rows) * sum(widths) <= MAX_DENSE:
             ends = np.repeat(np.cumsum(widths), widths)
             begins = ends - np.repeat(widths, widths)
             feature = np.repeat(np.arange(len(widths)), widths)
             column = np.arange(len(ends))
-            upto = ((place[feature] <= column[:, None]) & (place[feature] >= begins[:, None])).T.astype(
-                np.float64
-            )
-        return _Ordered(rows, place, np.array(widths), upto)
+            upto = ((at[feature] <= column[:, None]) & (at[feature] >= begins[:, None])).T.astype(np.float64)
+        must = bool(self.box.must[node])
+        return _Ordered(
+            rows, at, np.array(widths, dtype=np.int64), upto, shut if shut.any() else None, must, parts_none
+        )
 
     def _least(self, ordered: _Ordered, key: IntArray, below: IntArray, least: IntArray) -> IntArray:
         """Return the least losses (k,) of at most one split on subsets of rows.
@@ -704,10 +806,16 @@ class _Proof:
         totals = np.array([np.bincount(first, column, k + 1)[:k].cumsum() for column in columns]).T
         size = np.bincount(first, losses.size[rows], k + 1)[:k].cumsum()
         best = self._leaf(totals.astype(np.int64))
-        best[size < least] = NEVER
+        best[(size < least) & ((size > 0) | (not self.empties))] = NEVER
+        if ordered.must:
+            # A split that parts none of the rows is one leaf with its cost.
+            alone = np.minimum(best + losses.split_cost, NEVER)
+            best = alone if ordered.parts_none else np.full(k, NEVER)
+        if W == 0:
+            return best
         if losses.squared:
             columns = columns[:2]
-        elif len(columns) == 2:
+        elif len(columns) == 2 and not ordered.must:
             columns = columns[:1] - columns[1:]
         limited = bool(least.any())
         if limited:
@@ -716,7 +824,7 @@ class _Proof:
             # Whole numbers below 2**53 have exact sums in any order, those of a product of matrices as well.
             members = first <= np.arange(k)[:, None]
             sums = ((members * column) @ ordered.upto for column in columns)
-            found = self._best_split(sums, totals, size, least if limited else None)
+            found = self._best_split(ordered, sums, totals, size, least if limited else None)
             return np.asarray(np.minimum(best, losses.split_cost + found))
         step = max(1, BLOCK // W)
         # The last subsets, which have all rows, come first: rows only leave.
@@ -728,7 +836,9 @@ class _Proof:
             cell = (place + (np.maximum(first, j) - j) * W).ravel()
             # One after the other: of many predictions, all sums at once may be beyond memory.
             sums = (self._sums(cell, column, part.stop - j, ordered.widths) for column in columns)
-            found = self._best_split(sums, totals[part], size[part], least[part] if limited else None)
+            found = self._best_split(
+                ordered, sums, totals[part], size[part], least[part] if limited else None
+            )
             best[part] = np.minimum(best[part], losses.split_cost + found)
         return best
 
@@ -744,23 +854,33 @@ class _Proof:
         return sums.cumsum(axis=1)
 
     def _best_split(
-        self, sums: Iterator[FloatArray], totals: FloatArray, size: FloatArray, least: IntArray | None
+        self,
+        ordered: _Ordered,
+        sums: Iterator[FloatArray],
+        totals: FloatArray,
+        size: FloatArray,
+        least: IntArray | None,
     ) -> IntArray:
         """Return the least losses (k,) of two leaves, from the sums (k, U) of the rows up to each value.
 
-        With least sizes of leaves, the first sums are the numbers of samples.
+        With least sizes of leaves, the first sums are the numbers of samples. A leaf may hold none: a split with such a
+        leaf is no better than one leaf with all rows.
         """
-        forbidden = None
+        forbidden = ordered.closed
         if least is not None:
             below = next(sums)
-            forbidden = np.minimum(below, size[:, None] - below) < least[:, None]
+            above = size[:, None] - below
+            few = ((below > 0) & (below < least[:, None])) | ((above > 0) & (above < least[:, None]))
+            if not self.empties:
+                few |= ((size == 0) & (least > 0))[:, None]
+            forbidden = few if forbidden is None else few | forbidden
         if self.losses.squared:
             w, u = sums
             saved = self._saved(u, w, totals[:, 1:2] - u, totals[:, :1] - w)
             if forbidden is not None:
-                saved[forbidden] = -NEVER
+                saved[np.broadcast_to(forbidden, saved.shape)] = -NEVER
             return np.asarray(np.maximum(0, totals[:, 2].astype(np.int64) - saved.max(axis=1)))
-        if totals.shape[1] == 2:
+        if totals.shape[1] == 2 and not ordered.must:
             # The left leaf predicts one of the two, the right leaf the other one: two equal ones are one leaf.
             (less,) = sums
             highest = less if forbidden is None else np.where(forbidden, -float(NEVER), less)
@@ -773,5 +893,13 @@ class _Proof:
             left, right = np.minimum(left, below), np.minimum(right, totals[:, k : k + 1] - below)
         both = left + right
         if forbidden is not None:
-            both[forbidden] = float(NEVER)
+            both[np.broadcast_to(forbidden, both.shape)] = float(NEVER)
         return np.asarray(both.min(axis=1), dtype=np.int64)
+
+
+def subtree_sums(must: BoolArray) -> IntArray:
+    """Return (|B|,) how many of some nodes are in the subtree of each node."""
+    sums = must.astype(np.int64)
+    for t in range(len(must) - 1, 0, -1):
+        sums[(t - 1) // 2] += sums[t]
+    return sums

@@ -17,7 +17,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <new>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -179,18 +181,6 @@ Problem read_problem(Line& line) {
     return problem;
 }
 
-Grid read_grid(Line& line, const Problem& problem) {
-    Grid grid;
-    line.next("grid");
-    for (int* exponent : {&grid.loss, &grid.weight, &grid.target})
-        *exponent = int(line.integer(-MAX_EXPONENT, MAX_EXPONENT));
-    grid.centre = line.real(-HUGE_VAL);
-    require(problem.loss == Loss::squared || grid.centre == 0, "only the squared loss has a centre");
-    grid.error = line.integer(0, MOST - 1);
-    line.finished();
-    return grid;
-}
-
 // A double as a whole number of 53 bits times a power of two.
 struct Parts {
     Int mantissa;
@@ -201,6 +191,181 @@ struct Parts {
         exponent -= 53;
     }
 };
+
+// ---------------------------------------------------------------------- constraints
+
+using Features = std::set<int>;
+
+struct Range {
+    int first, last;
+};
+
+// Trees: by node the thresholds that it may split at, whether it has to split, and sets of features of which each tree
+// uses one.
+struct Box {
+    std::vector<std::map<int, Range>> splits;
+    std::vector<bool> must;
+    std::vector<Features> used;
+
+    void remove(int t, const Features& out) {
+        for (int f : out) splits[t].erase(f);
+    }
+
+    void settle() {
+        for (int t = int(must.size()) - 1; t > 0; --t)
+            if (must[t]) must[(t - 1) / 2] = true;
+        for (int t = 1; t < int(must.size()); ++t)
+            if (splits[(t - 1) / 2].empty()) splits[t].clear();
+    }
+};
+
+// A sum of costs and a limit, compared in whole multiples of a power of two; doubles of very different sizes are refused.
+struct Limit {
+    double most;
+    std::vector<double> costs;
+
+    bool exceeded(const std::vector<bool>& counts) const {
+        Wide total = 0;
+        int least = 0;
+        std::vector<double> terms{-most};
+        for (std::size_t k = 0; k < costs.size(); ++k)
+            if (counts[k]) terms.push_back(costs[k]);
+        for (double term : terms) {
+            const Parts parts(std::fabs(term));
+            if (parts.mantissa != 0) least = std::min(least, parts.exponent);
+        }
+        for (double term : terms) {
+            const Parts parts(std::fabs(term));
+            if (parts.mantissa == 0) continue;
+            require(parts.exponent - least < 60, "the numbers of a limit differ too much in size");
+            const Wide part = Wide(parts.mantissa) << (parts.exponent - least);
+            total += term < 0 ? -part : part;
+        }
+        return total > 0;
+    }
+};
+
+struct Constraints {
+    Box box;
+    std::vector<int> group;
+    std::vector<std::pair<Limit, std::vector<Features>>> used;
+    std::vector<Features> required;
+    std::vector<Limit> splits;
+    bool has_limits = false, empties = false;
+
+    // Whether no tree of a box keeps all limits, as far as its decisions say.
+    bool excludes(const Box& own) const {
+        std::vector<Features> known = own.used;
+        for (std::size_t t = 0; t < own.must.size(); ++t) {
+            if (!own.must[t]) continue;
+            if (own.splits[t].empty()) return true;
+            Features here;
+            for (const auto& entry : own.splits[t]) here.insert(entry.first);
+            known.push_back(here);
+        }
+        for (const auto& [limit, groups] : used) {
+            std::vector<bool> counts;
+            for (const Features& group : groups) {
+                bool is_used = false;
+                for (const Features& some : known)
+                    is_used = is_used || std::includes(group.begin(), group.end(), some.begin(), some.end());
+                counts.push_back(is_used);
+            }
+            if (limit.exceeded(counts)) return true;
+        }
+        for (const Features& group : required) {
+            bool any = false;
+            for (const auto& node : own.splits)
+                for (const auto& entry : node) any = any || group.count(entry.first) > 0;
+            if (!any) return true;
+        }
+        for (const Limit& limit : splits)
+            if (limit.exceeded(own.must)) return true;
+        return false;
+    }
+};
+
+Features read_features(Line& line, int p) {
+    Features found;
+    while (line.more()) require(found.insert(int(line.integer(0, p - 1))).second, "a feature stands twice");
+    require(!found.empty(), "a set of features is empty");
+    return found;
+}
+
+// Reads the constraints, and the first word of the line behind them.
+Constraints read_constraints(Line& line, const Problem& problem) {
+    Constraints found;
+    const int p = problem.p, B = (1 << problem.depth) - 1;
+    require(Int(B) * p <= MAX_CELLS, "the nodes are too many");
+    std::map<int, Range> every;
+    std::vector<int> last;
+    for (int f = 0; f < p; ++f) {
+        std::vector<double> values;
+        for (int i = 0; i < problem.n; ++i) values.push_back(problem.x(f, i));
+        std::sort(values.begin(), values.end());
+        last.push_back(int(std::unique(values.begin(), values.end()) - values.begin()) - 1);
+        if (last[f] > 0) every[f] = {1, last[f]};
+    }
+    found.box.splits.assign(B, every);
+    found.box.must.assign(B, false);
+    found.group.assign(p, -1);
+    int next_node = 0;
+    for (;;) {
+        line.next("");
+        const std::string key = line.word();
+        if (key == "grid") break;
+        if (key == "node") {
+            const int t = int(line.integer(next_node, B - 1));
+            next_node = t + 1;
+            found.box.must[t] = line.integer(0, 1) == 1;
+            found.box.splits[t].clear();
+            for (int least = 0; line.more();) {
+                const int f = int(line.integer(least, p - 1));
+                least = f + 1;
+                const int begin = int(line.integer(1, last[f]));
+                found.box.splits[t][f] = {begin, int(line.integer(begin, last[f]))};
+            }
+        } else if (key == "once") {
+            for (int& group : found.group) group = int(line.integer(-1, p - 1));
+        } else if (key == "require") {
+            found.required.push_back(read_features(line, p));
+        } else if (key == "splits") {
+            Limit limit{line.real(0), {}};
+            for (int t = 0; t < B; ++t) limit.costs.push_back(line.real(0));
+            found.splits.push_back(limit);
+        } else {
+            require(key == "used", "no line 'grid' in its place");
+            Limit limit{line.real(0), {}};
+            std::vector<Features> groups;
+            const Int number = line.integer(1, MAX_CELLS);
+            line.finished();
+            for (Int k = 0; k < number; ++k) {
+                line.next("group");
+                limit.costs.push_back(line.real(0));
+                groups.push_back(read_features(line, p));
+                if (k + 1 < number) line.finished();
+            }
+            found.used.push_back({limit, groups});
+        }
+        line.finished();
+    }
+    found.has_limits = !found.used.empty() || !found.required.empty() || !found.splits.empty();
+    found.empties = !found.required.empty() || !found.splits.empty();
+    for (bool has_to : found.box.must) found.empties = found.empties || has_to;
+    found.box.settle();
+    return found;
+}
+
+Grid read_grid(Line& line, const Problem& problem) {
+    Grid grid;
+    for (int* exponent : {&grid.loss, &grid.weight, &grid.target})
+        *exponent = int(line.integer(-MAX_EXPONENT, MAX_EXPONENT));
+    grid.centre = line.real(-HUGE_VAL);
+    require(problem.loss == Loss::squared || grid.centre == 0, "only the squared loss has a centre");
+    grid.error = line.integer(0, MOST - 1);
+    line.finished();
+    return grid;
+}
 
 // The product of two doubles, at least 0, in units of 2^-s, rounded down.
 Int product_down(double a, double b, int s) {
@@ -324,15 +489,54 @@ struct Split {
     double threshold;
 };
 
-long double value_of(const Problem& problem, const std::vector<Split>& tree, std::size_t node, const std::vector<int>& rows) {
+// The value of a tree; marks the nodes that split.
+long double value_of(const Problem& problem, const Constraints& constraints, const std::vector<Split>& tree,
+                     std::size_t node, const std::vector<int>& rows, std::vector<bool>& splits) {
     const int f = node < tree.size() ? tree[node].feature : -1;
     if (f < 0) {
+        if (rows.empty() && constraints.empties) return 0;
         require(Int(rows.size()) >= problem.N_min, "a leaf of the claimed tree is too small");
         return loss_of_leaf(problem, rows);
     }
+    splits[node] = true;
     std::vector<int> left, right;
     for (int i : rows) (problem.x(f, i) >= tree[node].threshold ? right : left).push_back(i);
-    return problem.split_cost + value_of(problem, tree, 2 * node + 1, left) + value_of(problem, tree, 2 * node + 2, right);
+    return problem.split_cost + value_of(problem, constraints, tree, 2 * node + 1, left, splits) +
+           value_of(problem, constraints, tree, 2 * node + 2, right, splits);
+}
+
+// Refuses a tree outside the constraints.
+void require_within(const Problem& problem, const Constraints& constraints, const std::vector<Split>& tree,
+                    const std::vector<bool>& splits) {
+    Features used;
+    for (std::size_t t = 0; t < tree.size(); ++t) {
+        require(splits[t] || !constraints.box.must[t], "a node of the claimed tree has to split, and does not");
+        if (!splits[t]) continue;
+        const int f = tree[t].feature;
+        std::set<double> below;
+        for (int i = 0; i < problem.n; ++i)
+            if (problem.x(f, i) < tree[t].threshold) below.insert(problem.x(f, i));
+        const auto range = constraints.box.splits[t].find(f);
+        require(range != constraints.box.splits[t].end() && range->second.first <= int(below.size()) &&
+                    int(below.size()) <= range->second.last,
+                "a node of the claimed tree splits where it may not");
+        for (std::size_t s = t; s > 0 && constraints.group[f] >= 0;) {
+            s = (s - 1) / 2;
+            require(constraints.group[tree[s].feature] != constraints.group[f], "a feature comes again on a path");
+        }
+        used.insert(f);
+    }
+    for (const auto& [limit, groups] : constraints.used) {
+        std::vector<bool> counts;
+        for (const Features& group : groups)
+            counts.push_back(std::any_of(group.begin(), group.end(), [&](int f) { return used.count(f) > 0; }));
+        require(!limit.exceeded(counts), "the claimed tree exceeds a limit on features");
+    }
+    for (const Features& group : constraints.required)
+        require(std::any_of(group.begin(), group.end(), [&](int f) { return used.count(f) > 0; }),
+                "the claimed tree does not use what is required");
+    for (const Limit& limit : constraints.splits)
+        require(!limit.exceeded(splits), "the claimed tree exceeds a limit on splits");
 }
 
 // Whether a bound on the objective, times the unit, is at most a number of units of the grid: in whole numbers.
@@ -350,8 +554,8 @@ bool follows(double bound, double unit, Int units, int s) {
 
 class Proof {
 public:
-    Proof(const Problem& problem, const Losses& losses, Line& line)
-        : losses(losses), line(line), n(problem.n), p(problem.p) {
+    Proof(const Problem& problem, const Losses& losses, const Constraints& constraints, Line& line)
+        : losses(losses), constraints(constraints), box(constraints.box), line(line), n(problem.n), p(problem.p) {
         rank.resize(std::size_t(p) * n);
         for (int f = 0; f < p; ++f) {
             std::vector<double> values;
@@ -377,23 +581,83 @@ public:
         return rows;
     }
 
-    void check(const Rows& rows, int levels, Int least, Int b) {
+    // Checks the claim of every box.
+    void check_all(int depth, Int least, Int b) {
+        if (!constraints.has_limits) {
+            check(all(), depth, least, b, 0, {});
+            return;
+        }
+        std::vector<Box> boxes{constraints.box};
+        while (!boxes.empty()) {
+            Box own = boxes.back();
+            boxes.pop_back();
+            line.next("");
+            const std::string step = line.word();
+            if (step == "none") {
+                require(constraints.excludes(own), "a box is said to have no tree, and keeps every limit");
+            } else if (step == "claim") {
+                line.finished();
+                box = own;
+                check(all(), depth, least, b, 0, {});
+                continue;
+            } else {
+                require(step == "branch", "no line 'branch', 'none' or 'claim' in its place");
+                const int t = int(line.integer(-1, Int(own.must.size()) - 1));
+                std::vector<int> features{int(line.integer(0, p - 1))};
+                while (line.more()) features.push_back(int(line.integer(0, p - 1)));
+                const Features out(features.begin(), features.end());
+                Box without = own;
+                for (int s = 0; s < int(own.must.size()); ++s)
+                    if (t < 0 || s == t) without.remove(s, out);
+                without.settle();
+                if (t < 0) {
+                    own.used.push_back(out);
+                } else {
+                    Features others;
+                    for (const auto& entry : own.splits[t])
+                        if (out.count(entry.first) == 0) others.insert(entry.first);
+                    own.remove(t, others);
+                    own.must[t] = true;
+                    own.settle();
+                }
+                boxes.push_back(own);
+                boxes.push_back(without);
+            }
+            line.finished();
+        }
+    }
+
+    // Groups that came above a node, of features that come once on a path.
+    using Groups = std::set<int>;
+
+    void check(const Rows& rows, int levels, Int least, Int b, int node, const Groups& above) {
         const Int size = Int(rows[0].size());
-        if (b <= 0 || size < least) return;
+        if (b <= floor_of(node) || (size < least && (size > 0 || !constraints.empties))) return;
         ++claims;
-        // With an interval before the first or after the last value, all rows are on one side.
-        const Int one = best(rows, levels == 1, 0, count[0], count[0], least).first;
-        require(one >= b, "one leaf or one split loses " + std::to_string(one) + ", claimed " + std::to_string(b));
-        if (levels == 1) return;
-        for (int f = 0; f < p; ++f) {
-            if (count[f] == 1) continue;
+        require(size > 0, "a claim is made of no samples");
+        if (levels == 1) {
+            // With an interval before the first value, all rows are on its right.
+            const Int one = best(rows, 0, 0, 0, least, {node, node}, above).second;
+            require(one >= b, "one leaf or one split loses " + std::to_string(one) + ", claimed " + std::to_string(b));
+            return;
+        }
+        if (!box.must[node]) {
+            std::vector<Int> total(losses.M, 0);
+            for (int i : rows[0])
+                for (int k = 0; k < losses.M; ++k) total[k] += losses.of(i)[k];
+            require(leaf(total) >= b, "one leaf loses " + std::to_string(leaf(total)) + ", claimed " + std::to_string(b));
+        }
+        for (const auto& [f, range] : box.splits[node]) {
+            if (above.count(constraints.group[f]) > 0) continue;
+            Groups below = above;
+            if (constraints.group[f] >= 0) below.insert(constraints.group[f]);
+            int low = range.first;
+            line.next("");
             if (levels == 2) {
-                line.next("");
-                int low = 1;
-                while (low < count[f]) {
-                    const int high = int(line.integer(low, count[f] - 1));
+                while (low <= range.last) {
+                    const int high = int(line.integer(low, range.last));
                     const Int fewer = at_least(rows, f, low, high, least);
-                    const auto [left, right] = best(rows, true, f, low, high, fewer);
+                    const auto [left, right] = best(rows, f, low, high, fewer, {2 * node + 1, 2 * node + 2}, below);
                     require(left + right + losses.split_cost >= b,
                             "thresholds " + std::to_string(low) + " to " + std::to_string(high) + " of feature " +
                                 std::to_string(f) + " lose " + std::to_string(left + right + losses.split_cost) +
@@ -404,28 +668,32 @@ public:
                 line.finished();
                 continue;
             }
-            line.next("");
             const Int number = line.integer(1, count[f] - 1);
             line.finished();
-            int low = 1;
             for (Int k = 0; k < number; ++k) {
                 line.next("");
-                const int high = int(line.integer(low, count[f] - 1));
+                const int high = int(line.integer(low, range.last));
                 const Int left = line.integer(-NEVER, NEVER);
                 line.finished();
                 const Int right = b - losses.split_cost - left, fewer = at_least(rows, f, low, high, least);
                 ++intervals;
-                check(part(rows, f, 0, low), levels - 1, fewer, left);
-                check(part(rows, f, high, count[f]), levels - 1, fewer, right);
+                check(part(rows, f, 0, low), levels - 1, fewer, left, 2 * node + 1, below);
+                check(part(rows, f, high, count[f]), levels - 1, fewer, right, 2 * node + 2, below);
                 low = high + 1;
             }
-            require(low == count[f], "not all thresholds of feature " + std::to_string(f) + " are closed");
+            require(low == range.last + 1, "not all thresholds of feature " + std::to_string(f) + " are closed");
         }
     }
 
     Int claims = 0, intervals = 0;
 
 private:
+    // What the splits below a node cost that have to be there, its own one included.
+    Int floor_of(int node) const {
+        if (node >= int(box.must.size())) return 0;
+        return (box.must[node] ? losses.split_cost : 0) + floor_of(2 * node + 1) + floor_of(2 * node + 2);
+    }
+
     int of(int f, int i) const { return rank[std::size_t(f) * n + i]; }
 
     Rows part(const Rows& rows, int f, int first, int beyond) const {
@@ -466,10 +734,12 @@ private:
         return left + right;
     }
 
-    // Least losses of one leaf, or of at most one split, for the rows below one rank and from another one on.
-    std::pair<Int, Int> best(const Rows& rows, bool splits, int f, int below, int first, Int least) const {
+    // Least losses of at most one split, for the rows below one rank of f and from another one on, at two nodes.
+    std::pair<Int, Int> best(const Rows& rows, int f, int below, int first, Int least, std::pair<int, int> nodes,
+                             const Groups& above) const {
         std::vector<Int> total[2], before[2];
         Int size[2] = {0, 0}, found[2];
+        const int node[2] = {nodes.first, nodes.second};
         for (auto& sums : total) sums.assign(losses.M, 0);
         const int* ranks = &rank[std::size_t(f) * n];
         for (int i : rows[0]) {
@@ -478,28 +748,47 @@ private:
             ++size[side];
             for (int k = 0; k < losses.M; ++k) total[side][k] += losses.of(i)[k];
         }
-        for (int side : {0, 1}) found[side] = size[side] < least ? NEVER : leaf(total[side]);
-        for (int g = 0; splits && g < p; ++g) {
-            Int seen[2] = {0, 0};
-            int last[2] = {-1, -1};
-            for (auto& sums : before) sums.assign(losses.M, 0);
-            const int* own = &rank[std::size_t(g) * n];
-            for (int i : rows[g]) {
-                if (ranks[i] >= below && ranks[i] < first) continue;
-                const int side = ranks[i] >= below;
-                // A split before this row, where its value is not that of the one before.
-                if (seen[side] > 0 && own[i] != last[side] && seen[side] >= least && size[side] - seen[side] >= least)
-                    found[side] = std::min(found[side], losses.split_cost + leaves(total[side], before[side]));
-                last[side] = own[i];
-                ++seen[side];
-                const Int* loss = losses.of(i);
-                for (int k = 0; k < losses.M; ++k) before[side][k] += loss[k];
+        // A leaf holds enough samples, or none where that is allowed.
+        const auto holds = [&](Int some) { return some >= least || (some == 0 && constraints.empties); };
+        Int one[2];
+        for (int side : {0, 1}) {
+            one[side] = holds(size[side]) ? leaf(total[side]) : NEVER;
+            found[side] = box.must[node[side]] ? NEVER : one[side];
+        }
+        for (int side : {0, 1}) {
+            for (const auto& [g, range] : box.splits[node[side]]) {
+                if (above.count(constraints.group[g]) > 0) continue;
+                const int* own = &rank[std::size_t(g) * n];
+                Int seen = 0;
+                int last = -1;
+                before[side].assign(losses.M, 0);
+                // A split between two values that rows have, or beside all rows; thresholds from `last` + 1 to `next`.
+                const auto split = [&](int next) {
+                    if (std::max(last + 1, range.first) > std::min(next, range.last)) return;
+                    if (seen == 0 || seen == size[side]) {
+                        if (box.must[node[side]]) found[side] = std::min(found[side], one[side] + losses.split_cost);
+                    } else if (holds(seen) && holds(size[side] - seen)) {
+                        found[side] = std::min(found[side], losses.split_cost + leaves(total[side], before[side]));
+                    }
+                };
+                for (int i : rows[g]) {
+                    if (ranks[i] >= below && ranks[i] < first) continue;
+                    if ((ranks[i] >= below) != (side == 1)) continue;
+                    if (own[i] != last) split(own[i]);
+                    last = own[i];
+                    ++seen;
+                    const Int* loss = losses.of(i);
+                    for (int k = 0; k < losses.M; ++k) before[side][k] += loss[k];
+                }
+                split(count[g] - 1);
             }
         }
-        return {found[0], found[1]};
+        return {std::min(found[0], NEVER), std::min(found[1], NEVER)};
     }
 
     const Losses& losses;
+    const Constraints& constraints;
+    Box box;
     Line& line;
     int n, p;
     std::vector<int> rank, count;
@@ -510,6 +799,7 @@ void check() {
     require(line.read() && line.whole().compare(0, 1, "{") == 0, "the first line is no object");
     require(line.whole().find("\"mipforest_certificate\": 3") != std::string::npos, "no certificate of format 3");
     const Problem problem = read_problem(line);
+    const Constraints constraints = read_constraints(line, problem);
     const Grid grid = read_grid(line, problem);
     const Losses losses = round_losses(problem, grid);
     line.next("tree");
@@ -522,15 +812,17 @@ void check() {
     line.finished();
     std::vector<int> every;
     for (int i = 0; i < problem.n; ++i) every.push_back(i);
-    const long double value = value_of(problem, tree, 0, every) / problem.unit;
+    std::vector<bool> splits(tree.size(), false);
+    const long double value = value_of(problem, constraints, tree, 0, every, splits) / problem.unit;
+    require_within(problem, constraints, tree, splits);
     require(std::fabs(value - objective) <= NEARLY * value, "the claimed tree has another value");
     line.next("bound");
     const Int b = line.integer(0, MOST - 1);
     const double bound = line.real(0);
     line.finished();
     require(follows(bound, problem.unit, std::max(Int(0), b - grid.error), grid.loss), "the losses prove less");
-    Proof proof(problem, losses, line);
-    proof.check(proof.all(), problem.depth, problem.N_min > 1 ? problem.N_min : 0, b);
+    Proof proof(problem, losses, constraints, line);
+    proof.check_all(problem.depth, problem.N_min > 1 ? problem.N_min : 0, b);
     require(!line.read(), "a line after the end of the proof");
     std::printf("certified objective %.17g bound %.17g claims %lld intervals %lld\n", objective, bound,
                 (long long)proof.claims, (long long)proof.intervals);

@@ -24,10 +24,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.atomic import atomic_write
 from mipforest.certificates import CertificateError
+from mipforest.certificates.constraints import Box, Constraints
 from mipforest.certificates.univariate import (
     ABSOLUTE,
     ERRORS,
@@ -38,13 +40,17 @@ from mipforest.certificates.univariate import (
     UNIVARIATE,
     Grid,
     Losses,
+    Place,
     Problem,
     objective_bound,
     rounded,
+    subtree_sums,
+    values_of,
 )
 from mipforest.errors import SolverError, Unsupported
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by, entry, kernel
+from mipforest.searches.addresses import words_of
 from mipforest.searches.exact.cover_search import CoverSearch
 from mipforest.searches.exact.covers import (
     HIGH,
@@ -56,7 +62,7 @@ from mipforest.searches.exact.covers import (
     pair,
     restrict,
 )
-from mipforest.searches.exact.domains import OUT
+from mipforest.searches.exact.domains import COLUMNS, MUST, ONCE, OUT, ROOT, UPPER, any_split
 from mipforest.searches.exact.operations import RowsAtWork, Side, Tables, side_of
 from mipforest.searches.exact.search import TOLERANCE, are_walked
 from mipforest.searches.exact.tables import (
@@ -157,7 +163,7 @@ def value_of_two(
     tables, rows
         The tables, and the walks of the rows.
     values
-        (p,) number of values of each feature.
+        (p,) number of values of each feature, 1 of one on which the upper node may not split.
     cost
         Cost of a split.
     keep
@@ -171,6 +177,7 @@ def value_of_two(
     for f in range(len(values)):
         if values[f] < 2:
             continue
+        node[UPPER] = f
         stack.at[0, LOW], stack.at[0, HIGH], size = 1, values[f] - 1, 1
         stack.key[0, LEFT], stack.key[0, RIGHT] = 0.0, 0.0
         while size > 0:
@@ -226,6 +233,7 @@ def cover_two(
         How many intervals there are; less than 0 where a threshold loses less than the value.
     """
     low, last, number, width = 1, values[f] - 1, 0, 1
+    node[UPPER] = f
     while low <= last:
         known, beyond, high = low - 1, last + 1, min(low + width - 1, last)
         steps = 0
@@ -301,6 +309,20 @@ class Part(ABC):
 
     def __init__(self) -> None:
         self.node, self.losses = np.zeros(OUT, np.int64), np.zeros(2)
+        self.node[ROOT] = -1
+        #: Tables by masks, with what keeps their memory.
+        self._masked = dict[bytes, tuple[Tables, Any]]()
+
+    def masked(self, use: NDArray[np.uint8], group: IntArray) -> Tables:
+        """Return the tables with masks; see :mod:`mipforest.searches.exact.domains`."""
+        key = use.tobytes()
+        if key not in self._masked:
+            self._masked[key] = self._with_masks(use, group)
+        return self._masked[key][0]
+
+    @abstractmethod
+    def _with_masks(self, use: NDArray[np.uint8], group: IntArray) -> tuple[Tables, Any]:
+        """Return tables with masks, and what keeps their memory."""
 
     @abstractmethod
     def leaf(self, rows: BoolArray) -> float:
@@ -330,6 +352,10 @@ class WalkedPart(Part):
         self._tables = tables_of(rows)
         self.tables, self.whole = self._tables.loops, self._tables.all_rows()
         self.next = np.zeros(1, np.int64)
+
+    def _with_masks(self, use: NDArray[np.uint8], group: IntArray) -> tuple[Tables, Any]:
+        masked = self._tables.masked(use, group, np.zeros(2, np.uint8))
+        return masked.loops, (masked, use, group)
 
     def leaf(self, rows: BoolArray) -> float:
         """As :meth:`Part.leaf`."""
@@ -405,9 +431,10 @@ class PlainPart(Part):
 
     units = 1.0
 
-    def __init__(self, losses: Losses, rank: Int32Array, values: IntArray) -> None:
+    def __init__(self, losses: Losses, rank: Int32Array, values: IntArray, *, empties: bool) -> None:
         super().__init__()
         self._losses, self.rank, self.values, self.size = losses, rank, values, losses.size
+        self._empties = empties
         m, U = rank.shape[1], int(values.max())
         order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
         self.next = np.zeros(1, np.int64)
@@ -418,7 +445,10 @@ class PlainPart(Part):
             size=losses.size,
             scale=np.array([2.0**-losses.shift if losses.squared else 0.0]),
             least=self.next,
+            empties=np.array([int(empties)]),
+            **any_split(len(rank)),
         )
+        self._own = tables
         every = self._at_work(WholeRows(order, np.array([m])))
         below = samples_below(rank, losses.size, U).astype(np.float64)
         self.tables = bound_to_loops(tables, every, moves=False, weight_below=below, has_leaves=False)
@@ -428,6 +458,11 @@ class PlainPart(Part):
     def _at_work(self, rows: WholeRows) -> RowsAtWork:
         totals = np.zeros((4, self._losses.table.shape[1]), np.int64)
         return RowsAtWork(rows, totals, np.zeros(OUT, np.int64))
+
+    def _with_masks(self, use: NDArray[np.uint8], group: IntArray) -> tuple[Tables, Any]:
+        own = self._own._replace(use=use, group=group)
+        words = words_of(own)
+        return self.tables._replace(words=words, sized=words), own
 
     def leaf(self, rows: BoolArray) -> float:
         """As :meth:`Part.leaf`."""
@@ -452,7 +487,8 @@ class PlainPart(Part):
         """As :meth:`Part.part`."""
         losses = self._losses
         some = losses._replace(size=losses.size[rows], table=losses.table[rows])
-        return PlainPart(some, np.ascontiguousarray(self.rank[:, rows]), self.values)
+        ranks = np.ascontiguousarray(self.rank[:, rows])
+        return PlainPart(some, ranks, self.values, empties=self._empties)
 
     def value(self, levels: int, keep: float) -> float | None:  # noqa: ARG002
         """As :meth:`Part.value`."""
@@ -479,8 +515,75 @@ class Interval(NamedTuple):
     right: int
 
 
+#: Where the trees of all rows stand.
+TOP = Place()
+
+
+class Columns(NamedTuple):
+    """What the nodes of a box may split on: each column is a feature with a range of its thresholds.
+
+    Attributes
+    ----------
+    feature, offset
+        (q,) the feature of each column, ascending, and what is added to its thresholds for those of the feature.
+    width
+        (q,) its thresholds.
+    allowed
+        (|B|, q) columns that each node may split on, of a feature at most one.
+    must
+        (|B|,) nodes that have to split.
+    group
+        (q,) number of the group of each that comes once on a path, -1 for one that may come again.
+    empties
+        Whether leaves may be empty where they have a least size.
+    """
+
+    feature: IntArray
+    offset: IntArray
+    width: IntArray
+    allowed: BoolArray
+    must: BoolArray
+    group: IntArray
+    empties: bool
+
+    @classmethod
+    def of(cls, constraints: Constraints, box: Box) -> Columns:
+        """Return the columns of a box; one that no node may split on where there are no others."""
+        nodes, features = np.nonzero(box.allowed)
+        first, last = constraints.first[nodes, features], constraints.last[nodes, features]
+        kinds, kind_of = np.unique(np.column_stack([features, first, last]), axis=0, return_inverse=True)
+        if not len(kinds):
+            kinds = np.array([[0, 1, 0]])
+        feature, begin, end = kinds.T
+        allowed = np.zeros((len(box.must), len(kinds)), dtype=bool)
+        allowed[nodes, kind_of.ravel()] = True
+        return cls(
+            feature, begin - 1, end - begin + 1, allowed, box.must, constraints.group[feature], constraints.empties
+        )
+
+    @property
+    def is_free(self) -> bool:
+        """Whether all nodes may split on all columns, any number of times, and none has to."""
+        return bool(self.allowed.all()) and not self.must.any() and bool((self.group < 0).all())
+
+    def ranks(self, rank: IntArray) -> IntArray:
+        """Return (q, m) ranks in the columns, from those (p, m) among the values of each feature."""
+        return np.clip(rank[self.feature] - self.offset[:, None], 0, self.width[:, None])
+
+    def usable(self, place: Place) -> BoolArray:
+        """Return (q,) which columns a node may split on, below groups of those that come once on a path."""
+        allowed: BoolArray = self.allowed[place.node]
+        return allowed & ~np.isin(self.group, list(place.above)) if place.above else allowed
+
+    def below(self, place: Place, column: int, side: int) -> Place:
+        """Return the place on a side of a split on a column."""
+        group = int(self.group[column])
+        above = place.above | {group} if group >= 0 else place.above
+        return Place(2 * place.node + 1 + side, above)
+
+
 class Prover:
-    """Proves bounds on trees of some levels, in units of a grid.
+    """Proves bounds on the trees of a box, in units of a grid.
 
     Parameters
     ----------
@@ -488,13 +591,16 @@ class Prover:
         Cost of a split in these units.
     margin
         Units by which what tables say may be wrong.
+    columns
+        What nodes may split on.
     """
 
-    def __init__(self, split_cost: int, margin: int) -> None:
-        self.split_cost, self.margin = split_cost, margin
+    def __init__(self, split_cost: int, margin: int, columns: Columns) -> None:
+        self.split_cost, self.margin, self.columns = split_cost, margin, columns
         self._stack = Cover(np.zeros((STACK, 4), np.int32), np.zeros((STACK, 3)))
+        self._free, self._below = columns.is_free, subtree_sums(columns.must)
 
-    def bound(self, part: Part, levels: int, least: int, keep: int) -> int:
+    def bound(self, part: Part, levels: int, least: int, keep: int, place: Place = TOP) -> int:
         """Return what is proven of all rows of a part: a whole number, at most ``keep``.
 
         Parameters
@@ -507,28 +613,61 @@ class Prover:
             Least number of samples in a leaf, 0 for any.
         keep
             Bound that is enough.
+        place
+            The node of the box at which the trees stand.
         """
         if levels > 2:
-            return self.solve(part, levels, least, keep)[0]
-        return self.least_loss(part, part.whole, np.ones(part.rank.shape[1], np.bool_), levels, least, keep)
+            return self.solve(part, levels, least, keep, place)[0]
+        every = np.ones(part.rank.shape[1], np.bool_)
+        return self.least_loss(part, part.whole, every, levels, least, keep, place)
 
     def least_loss(
-        self, part: Part, rows: Any, members: BoolArray, levels: int, least: int, keep: int
+        self, part: Part, rows: Any, members: BoolArray, levels: int, least: int, keep: int, place: Place
     ) -> int:
         """As :meth:`bound`, for trees of one level or two on some rows of a part."""
         need, enough = self._need(part, members, least), (keep + self.margin) / part.units
-        leaf = part.leaf(members) if part.size[members].sum() >= least else math.inf
-        enough = min(enough, leaf)
+        enough = min(enough, self._leaf(part, members, least, place))
+        tables, values = self._tables(part, levels, place), self._values(part, place)
         if levels == 1:
             part.next[0] = least
-            value = least_of_one(part.tables, rows, int(part.values[0]), part.cost, part.node, part.losses)
+            value = least_of_one(tables, rows, int(part.values[0]), part.cost, part.node, part.losses)
             return self._claimed(min(value, enough), part, keep)
         value = value_of_two(
-            part.tables, rows, part.values, part.cost, enough, need, self._stack, part.node, part.losses
+            tables, rows, values, part.cost, enough, need, self._stack, part.node, part.losses
         )
         return self._claimed(value, part, keep)
 
+    def _leaf(self, part: Part, members: BoolArray, least: int, place: Place) -> float:
+        """Return the loss of one leaf for some rows; infinite where the node has to split, or they are too few."""
+        size = int(part.size[members].sum())
+        is_leaf = not self.columns.must[place.node] and not self._too_few(size, least)
+        return part.leaf(members) if is_leaf else math.inf
+
+    def _too_few(self, size: int, least: int) -> bool:
+        """Return whether no tree has some number of samples."""
+        return size < least and (size > 0 or not self.columns.empties)
+
+    def _tables(self, part: Part, levels: int, place: Place) -> Tables:
+        """Return the tables for what the last nodes of one level or two may split on."""
+        if self._free:
+            return part.tables
+        columns, q = self.columns, len(self.columns.feature)
+        use = np.zeros((2, 2, q + COLUMNS), np.uint8)
+        nodes = [place.node] if levels == 1 else [2 * place.node + 1, 2 * place.node + 2]
+        for child, node in enumerate(nodes):
+            use[0, child, :q] = columns.usable(place._replace(node=node))
+            use[0, child, q + MUST] = columns.must[node]
+        # The feature of the upper node is known to the loops alone.
+        use[0, 0, q + ONCE] = levels == 2 and bool((columns.group >= 0).any())
+        return part.masked(use, columns.group)
+
+    def _values(self, part: Part, place: Place) -> IntArray:
+        """Return (q,) the number of values of each column that a node may split on, 1 of others."""
+        return np.where(self.columns.usable(place), part.values, 1)
+
     def _claimed(self, value: float, part: Part, keep: int, margins: int = 1) -> int:
+        if value == math.inf:
+            return keep  # there is no such tree
         return max(0, min(keep, math.floor(value * part.units) - margins * self.margin))
 
     def _need(self, part: Part, members: BoolArray, least: int) -> Need:
@@ -538,39 +677,50 @@ class Prover:
         part.next[0] = 0
         return Need(np.array([least]), before, part.next)
 
-    def _side(self, part: Part, f: int, t: int, right: bool, levels: int, least: int, keep: int) -> int:
+    def _floor(self, place: Place) -> int:
+        """Return what the splits that have to be there cost."""
+        return int(self._below[place.node]) * self.split_cost
+
+    def _side(
+        self, part: Part, f: int, t: int, right: bool, levels: int, least: int, keep: int, place: Place
+    ) -> int:
         """As :meth:`bound`, for the rows on one side of a threshold of a part."""
         members = (part.rank[f] >= t) == right
-        if keep <= 0 or part.size[members].sum() < least:
+        size = int(part.size[members].sum())
+        if keep <= 0 or self._too_few(size, least):
             return max(0, keep)  # no tree has a leaf that small
-        if not members.any():
-            return 0
+        if not size:
+            return min(keep, self._floor(place))
         if levels == 2:
-            return self.least_loss(part, part.sides(f, t)[int(right)], members, 2, least, keep)
+            return self.least_loss(part, part.sides(f, t)[int(right)], members, 2, least, keep, place)
         below = part.part(members)
         # The margins of what the intervals of its levels will be found to be worth.
         margins = 4 ** (levels - 2)
-        known = None if least else below.value(levels, (keep + margins * self.margin) / part.units)
+        known = None
+        if not least and self._free:
+            known = below.value(levels, (keep + margins * self.margin) / part.units)
         if known is not None:
             return self._claimed(known, part, keep, margins)
-        return self.solve(below, levels, least, keep)[0]
+        return self.solve(below, levels, least, keep, place)[0]
 
-    def solve(self, part: Part, levels: int, least: int, keep: int) -> tuple[int, list[Interval]]:
+    def solve(
+        self, part: Part, levels: int, least: int, keep: int, place: Place = TOP
+    ) -> tuple[int, list[Interval]]:
         """Prove a bound for trees of more than two levels; return it with the intervals that do.
 
         Parameters
         ----------
-        part, levels, least, keep
+        part, levels, least, keep, place
             As for :meth:`bound`.
         """
         best, every = keep, np.ones(part.rank.shape[1], np.bool_)
-        if part.size.sum() >= least:
-            best = min(best, self._claimed(part.leaf(every), part, keep))
+        best = min(best, self._claimed(self._leaf(part, every, least, place), part, keep))
         heap: list[Interval] = []
         weight = part.tables.weight_below
 
         def side(f: int, t: int, right: bool, fewer: int, enough: int) -> int:
-            return self._side(part, f, t, right, levels - 1, fewer, enough)
+            below = self.columns.below(place, f, int(right))
+            return self._side(part, f, t, right, levels - 1, fewer, enough, below)
 
         def put(f: int, low: int, high: int, left: int | None, right: int | None) -> None:
             """Add an interval, of which the bound on one side may be known."""
@@ -590,7 +740,7 @@ class Prover:
             bound = left + right + self.split_cost
             heapq.heappush(heap, Interval(bound, low - high, f, low, high, left, right))
 
-        for f in np.flatnonzero(part.values > 1).tolist():
+        for f in np.flatnonzero(self._values(part, place) > 1).tolist():
             put(f, 1, int(part.values[f]) - 1, None, None)
         while heap and heap[0].bound < best:
             if heap[0].low == heap[0].high:
@@ -605,39 +755,50 @@ class Prover:
         return best, sorted(heap, key=lambda interval: (interval.feature, interval.low))
 
     def lines(
-        self, part: Part, levels: int, least: int, b: int, intervals: list[Interval] | None = None
+        self,
+        part: Part,
+        levels: int,
+        least: int,
+        b: int,
+        intervals: list[Interval] | None = None,
+        place: Place = TOP,
     ) -> Iterator[str]:
         """Yield the lines of the proof that all trees of some levels lose at least b.
 
         Parameters
         ----------
-        part, levels, least
+        part, levels, least, place
             As for :meth:`bound`.
         b
             A bound that it has returned, or a lower one.
         intervals
             What :meth:`solve` returned with it; it is called where none are given.
         """
-        if b <= 0 or part.size.sum() < least or levels == 1:
+        if self._is_plain(int(part.size.sum()), least, b, place) or levels == 1:
             return
         if levels == 2:
-            yield from self.covers(part, part.whole, np.ones(part.rank.shape[1], np.bool_), least, b)
+            yield from self.covers(part, part.whole, np.ones(part.rank.shape[1], np.bool_), least, b, place)
             return
         if intervals is None:
-            proven, intervals = self.solve(part, levels, least, b)
+            proven, intervals = self.solve(part, levels, least, b, place)
             if proven < b:
                 raise SolverError(TOO_ROUNDED)
-        for f in np.flatnonzero(part.values > 1).tolist():
+        for f in np.flatnonzero(self._values(part, place) > 1).tolist():
             own = [interval for interval in intervals if interval.feature == f]
             yield str(len(own))
             for interval in own:
                 low, high = interval.low, interval.high
                 left, right = self._shares(interval, b)
-                yield f"{high} {left}"
+                yield f"{high + self.columns.offset[f]} {left}"
                 between = int(part.size[(part.rank[f] >= low) & (part.rank[f] < high)].sum()) if least else 0
                 fewer = least - between if least - between > 1 else 0
-                yield from self._lines_of_side(part, f, low, False, levels - 1, fewer, left)
-                yield from self._lines_of_side(part, f, high, True, levels - 1, fewer, right)
+                for side, t, claim in ((0, low, left), (1, high, right)):
+                    below = self.columns.below(place, f, side)
+                    yield from self._lines_of_side(part, f, t, side == 1, levels - 1, fewer, claim, below)
+
+    def _is_plain(self, size: int, least: int, b: int, place: Place) -> bool:
+        """Return whether a claim needs no proof."""
+        return b <= self._floor(place) or self._too_few(size, least)
 
     def _shares(self, interval: Interval, b: int) -> tuple[int, int]:
         """Return what is to be proven left and right of an interval: of one side only where that will do."""
@@ -650,27 +811,30 @@ class Prover:
         return left, enough - left
 
     def _lines_of_side(
-        self, part: Part, f: int, t: int, right: bool, levels: int, least: int, b: int
+        self, part: Part, f: int, t: int, right: bool, levels: int, least: int, b: int, place: Place
     ) -> Iterator[str]:
         members = (part.rank[f] >= t) == right
-        if b <= 0 or part.size[members].sum() < least:
+        if self._is_plain(int(part.size[members].sum()), least, b, place):
             return
         if levels == 2:
-            yield from self.covers(part, part.sides(f, t)[int(right)], members, least, b)
+            yield from self.covers(part, part.sides(f, t)[int(right)], members, least, b, place)
         else:
-            yield from self.lines(part.part(members), levels, least, b)
+            yield from self.lines(part.part(members), levels, least, b, place=place)
 
-    def covers(self, part: Part, rows: Any, members: BoolArray, least: int, b: int) -> Iterator[str]:
+    def covers(
+        self, part: Part, rows: Any, members: BoolArray, least: int, b: int, place: Place = TOP
+    ) -> Iterator[str]:
         """Yield the lines of a proof for two levels; parameters as for :meth:`least_loss` and :meth:`lines`."""
         need, target = self._need(part, members, least), (b + self.margin // 2) / part.units
-        ends = np.zeros(int(part.values.max()), np.int64)
-        for f in np.flatnonzero(part.values > 1).tolist():
+        ends, values = np.zeros(int(part.values.max()), np.int64), self._values(part, place)
+        tables = self._tables(part, 2, place)
+        for f in np.flatnonzero(values > 1).tolist():
             count = cover_two(
-                part.tables, rows, part.values, f, part.cost, target, need, ends, part.node, part.losses
+                tables, rows, values, f, part.cost, target, need, ends, part.node, part.losses
             )
             if count < 0:
                 raise SolverError(TOO_ROUNDED)
-            yield " ".join(map(str, ends[:count].tolist()))
+            yield " ".join(map(str, (ends[:count] + self.columns.offset[f]).tolist()))
 
 
 def grid_of(problem: Problem) -> Grid:
@@ -714,6 +878,13 @@ def _exponent(bits: int, *values: float) -> int:
     return min(max(exponent, LEAST_EXPONENT), MOST_EXPONENT)
 
 
+class Step(NamedTuple):
+    """A step of the division of trees into boxes: the words of its line, and the box of a claim."""
+
+    line: str
+    box: Box | None = None
+
+
 class Proof:
     """A proof of a bound on what trees are charged.
 
@@ -721,6 +892,8 @@ class Proof:
     ----------
     charged, depth
         What trees are charged, and their most levels of splits.
+    constraints
+        What trees have to keep, if anything.
     walks
         Whether to take vector walks where they take the problem.
 
@@ -730,7 +903,14 @@ class Proof:
         If the problem is larger than certificates are, or its numbers are beyond them.
     """
 
-    def __init__(self, charged: UnivariateProblem, depth: int, *, walks: bool = True) -> None:
+    def __init__(
+        self,
+        charged: UnivariateProblem,
+        depth: int,
+        constraints: Constraints | None = None,
+        *,
+        walks: bool = True,
+    ) -> None:
         if charged.table is not None:
             raise Unsupported(
                 "no certificate can be written of costs that differ from sample to sample: the file states costs by "
@@ -753,59 +933,91 @@ class Proof:
         )
         try:
             self.grid = grid_of(self.problem)
-            losses = rounded(self.problem, self.grid)
+            self._losses = rounded(self.problem, self.grid)
+            self._values = values_of(self.problem.X)
+            self.constraints = constraints or Constraints.none(depth, self._values)
         except CertificateError as error:
             raise Unsupported(
                 f"no certificate can be written of this problem: {error}; solve it without one"
             ) from None
-        self._least = charged.N_min if charged.N_min > 1 else 0
-        self._part: Part
-        rows = walked_rows(self.problem) if walks else None
-        margin = 0
-        if rows is not None:
-            exact = self.grid.loss == 0 and self.problem.loss == ERRORS
-            tolerance = 0.0 if exact else TOLERANCE * max(self.problem.unit, rows.leaf())
-            margin = 0 if exact else ROUNDED_SUMS
-            self._part = WalkedPart(rows, self.problem.split_cost, tolerance, math.ldexp(1.0, self.grid.loss))
-        else:
-            m, X = len(losses.size), np.empty((len(losses.size), self.problem.X.shape[1]))
-            X[losses.group] = self.problem.X
-            rank = np.array([np.unique(x, return_inverse=True)[1] for x in X.T], np.int32).reshape(-1, m)
-            self._part = PlainPart(losses, rank, rank.max(axis=1).astype(np.int64) + 1)
-        if losses.squared:
-            margin = ROUNDED_SUMS + (int(losses.table[:, 2].sum()) >> SHARE_OF_SQUARES)
-        self._prover = Prover(losses.split_cost, margin)
-        self._intervals: list[Interval] | None = None
+        self._least, self._walks = charged.N_min if charged.N_min > 1 else 0, walks
+        self._rank = np.array([np.unique(x, return_inverse=True)[1] for x in self.problem.X.T]).reshape(
+            -1, len(y)
+        )
+        #: Boxes whose trees are all that keep the constraints, in the order of the file.
+        self.steps = [Step("claim", self.constraints.box())]
+        #: What the claims of three levels or more are proven by.
+        self._intervals = dict[int, list[Interval]]()
+        self._at_hand: tuple[Box, Part, Prover] | None = None
         self.losses = 0
+
+    def _of_box(self, box: Box) -> tuple[Part, Prover]:
+        """Return the rows in the columns of a box, and what proves bounds on its trees."""
+        if self._at_hand is None or self._at_hand[0] is not box:
+            self._at_hand = box, *self._made(Columns.of(self.constraints, box))
+        return self._at_hand[1:]
+
+    def _made(self, columns: Columns) -> tuple[Part, Prover]:
+        problem, exact = self.problem, self.grid.loss == 0 and self.problem.loss == ERRORS
+        own = problem._replace(X=columns.ranks(self._rank).T.astype(np.float64))
+        rows = walked_rows(own) if self._walks else None
+        margin = 0
+        part: Part
+        if rows is not None:
+            tolerance = 0.0 if exact else TOLERANCE * max(problem.unit, rows.leaf())
+            margin = 0 if exact else ROUNDED_SUMS
+            part = WalkedPart(rows, problem.split_cost, tolerance, math.ldexp(1.0, self.grid.loss))
+        else:
+            losses = rounded(own, self.grid)
+            rank = np.empty((len(columns.feature), len(losses.size)), np.int32)
+            rank[:, losses.group] = own.X.T.astype(np.int32)
+            part = PlainPart(losses, rank, columns.width + 1, empties=columns.empties)
+        if problem.loss == SQUARED:
+            margin = ROUNDED_SUMS + (int(self._losses.table[:, 2].sum()) >> SHARE_OF_SQUARES)
+        return part, Prover(self._losses.split_cost, margin, columns)
 
     def try_out(self) -> None:
         """Run all that is compiled, on a few rows."""
-        members = np.arange(self._part.rank.shape[1]) < FEW
-        part, prover = self._part.part(members), self._prover
-        few = members[members]
-        for levels in (1, 2):
+        whole, prover = self._of_box(self.constraints.box())
+        members = np.arange(whole.rank.shape[1]) < FEW
+        part, few = whole.part(members), members[members]
+        for levels in range(1, min(self.problem.depth, 2) + 1):
             prover.bound(part, levels, self._least, 1)
         # Less than any loss, so that nothing fails.
-        list(prover.covers(part, part.whole, few, self._least, -prover.margin))
+        if self.problem.depth > 1:
+            list(prover.covers(part, part.whole, few, self._least, -prover.margin))
         if self.problem.depth > 2:
             nearest_middle(part.tables.weight_below[0], 1, 1)
             side = part.sides(0, 1)[0]
-            prover.least_loss(part, side, few, 2, self._least, 1)
+            prover.least_loss(part, side, few, 2, self._least, 1, Place(1))
         if self.problem.depth > 3:
             part.value(3, 1.0)
+
+    @staticmethod
+    def wanted(objective: float, bound: float) -> float:
+        """Return the bound to prove: the objective, where the search has lowered its bound for its roundings only."""
+        near = objective - bound <= NEAR * max(abs(objective), 1.0)
+        return objective if near else max(0.0, bound)
 
     def prove(self, bound: float) -> float:
         """Prove a bound on the objective, or the best one that is less; return it."""
         wanted = math.ceil(Fraction(bound) * Fraction(self.problem.unit) * Fraction(2) ** self.grid.loss)
-        keep = max(0, min(MOST - 1, wanted + self.grid.error))
-        if self.problem.depth > 2:
-            found = self._prover.solve(self._part, self.problem.depth, self._least, keep)
-            self.losses, self._intervals = found
-        else:
-            self.losses = self._prover.bound(self._part, self.problem.depth, self._least, keep)
+        self.losses = max(0, min(MOST - 1, wanted + self.grid.error))
+        for k, (_, box) in enumerate(self.steps):
+            if box is not None:
+                self.losses = self._proven(k, box)
         proven = objective_bound(self.losses, self.grid, self.problem.unit)
         below = float(proven)
         return below if Fraction(below) <= proven else math.nextafter(below, 0.0)
+
+    def _proven(self, k: int, box: Box) -> int:
+        """Return what is proven of a box, at most the bound on those before it."""
+        part, prover = self._of_box(box)
+        depth, keep = self.problem.depth, self.losses
+        if depth <= 2:
+            return prover.bound(part, depth, self._least, keep)
+        found, self._intervals[k] = prover.solve(part, depth, self._least, keep)
+        return found
 
     def lines(
         self, names: Mapping[str, Any], objective: float, tree: list[tuple[int, float]], bound: float
@@ -821,7 +1033,7 @@ class Proof:
         bound
             What :meth:`prove` returned.
         """
-        problem, grid = self.problem, self.grid
+        problem, grid, constraints = self.problem, self.grid, self.constraints
         n, p = problem.X.shape
         yield json.dumps({"mipforest_certificate": UNIVARIATE, **names, "sha256": problem.digest()})
         sizes = (problem.depth, n, p, len(problem.costs), problem.N_min)
@@ -831,10 +1043,16 @@ class Proof:
             yield " ".join(["cost", *map(float.hex, row)])
         for row in np.column_stack([problem.y, problem.weight, problem.X]).tolist():
             yield " ".join(["sample", *map(float.hex, row)])
+        yield from constraints.lines(self._values)
         yield f"grid {grid.loss} {grid.weight} {grid.target} {grid.centre.hex()} {grid.error}"
         yield " ".join(["tree", objective.hex(), *(f"{f} {threshold.hex()}" for f, threshold in tree)])
         yield f"bound {self.losses} {bound.hex()}"
-        yield from self._prover.lines(self._part, problem.depth, self._least, self.losses, self._intervals)
+        for k, (line, box) in enumerate(self.steps):
+            if constraints.limits:
+                yield line
+            if box is not None:
+                part, prover = self._of_box(box)
+                yield from prover.lines(part, problem.depth, self._least, self.losses, self._intervals.get(k))
 
     def write(
         self,
@@ -861,27 +1079,27 @@ class Proof:
         tree, objective, bound
             The best tree with its objective, and the bound of the search.
         """
-        # A bound that the search has lowered for its roundings only: the objective itself may be proven.
-        near = objective - bound <= NEAR * max(abs(objective), 1.0)
-        proven = self.prove(objective if near else max(0.0, bound))
+        proven = self.prove(self.wanted(objective, bound))
         self.write(path, names, objective, splits_of(tree), proven)
         return min(objective, proven)
 
 
-def compiled_proof(budget: TimeBudget, charged: UnivariateProblem, depth: int) -> Proof:
+def compiled_proof(
+    budget: TimeBudget, charged: UnivariateProblem, depth: int, constraints: Constraints | None = None
+) -> Proof:
     """Return a proof to be, with what writing it runs loaded or compiled; see :func:`~mipforest.searches.compile_by`.
 
     Parameters
     ----------
     budget
         What compiling is excluded from.
-    charged, depth
+    charged, depth, constraints
         As for :class:`Proof`.
     """
     made = list[Proof]()
 
     def run() -> None:
-        made.append(Proof(charged, depth))
+        made.append(Proof(charged, depth, constraints))
         made[0].try_out()
 
     compile_by(run, budget, "the search for a proof", 5)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import implement, kernel
+from mipforest.searches.exact.domains import has_to_split, usable
 
 #: More than any loss, for leaves that are too small.
 NEVER = 1 << 60
@@ -24,6 +28,10 @@ class WholeTables(NamedTuple):
         (1,) unit of squared weighted targets divided by weights; 0 of a table over predictions.
     least
         (1,) least number of samples in a leaf, of the next pair; 0 for any.
+    empties
+        (1,) 1 where leaves may be empty as well.
+    use, group
+        What nodes may split on: see :mod:`mipforest.searches.exact.domains`.
     """
 
     rank: Int32Array
@@ -32,6 +40,9 @@ class WholeTables(NamedTuple):
     size: IntArray
     scale: FloatArray
     least: IntArray
+    empties: IntArray
+    use: NDArray[np.uint8]
+    group: IntArray
 
 
 class WholeRows(NamedTuple):
@@ -84,9 +95,25 @@ def pair(
         out[side] += tables.size[row]
         for k in range(M):
             totals[side, k] += tables.table[row, k]
-    left = _leaf(tables, totals, 0) if out[0] >= least else float(NEVER)
-    right = _leaf(tables, totals, 1) if out[1] >= least else float(NEVER)
+    any_size = tables.empties[0] != 0
+    left = _leaf(tables, totals, 0) if out[0] >= least or (any_size and out[0] == 0) else float(NEVER)
+    right = _leaf(tables, totals, 1) if out[1] >= least or (any_size and out[1] == 0) else float(NEVER)
+    # A split that parts no row is one of a node that has to split.
+    none_left, none_right = left + cost, right + cost
+    must_left, must_right = has_to_split(tables.use, out, 0), has_to_split(tables.use, out, 1)
+    if must_left:
+        left = float(NEVER)
+    if must_right:
+        right = float(NEVER)
     for g in range(p):
+        on_left = usable(tables.use, tables.group, out, 0, g)
+        on_right = usable(tables.use, tables.group, out, 1, g)
+        if not (on_left or on_right):
+            continue
+        if must_left and on_left and _parts_none(tables, rows, f, g, 0, below):
+            left = min(left, none_left)
+        if must_right and on_right and _parts_none(tables, rows, f, g, first, 2**31 - 1):
+            right = min(right, none_right)
         totals[2:, :] = 0
         out[2:4] = 0
         for i in range(m - 1):
@@ -99,11 +126,23 @@ def pair(
                     totals[2 + side, k] += tables.table[row, k]
             if tables.rank[g, row] == tables.rank[g, rows.order[g, i + 1]]:
                 continue
-            if min(out[2], out[0] - out[2]) >= least:
+            if on_left and min(out[2], out[0] - out[2]) >= least:
                 left = min(left, cost + _leaves(tables, totals, 0))
-            if min(out[3], out[1] - out[3]) >= least:
+            if on_right and min(out[3], out[1] - out[3]) >= least:
                 right = min(right, cost + _leaves(tables, totals, 1))
     return left, right
+
+
+@kernel
+def _parts_none(tables: WholeTables, rows: WholeRows, f: int, g: int, low: int, high: int) -> bool:
+    """Return whether some threshold of g parts none of the rows of a side whose ranks in f are in an interval."""
+    last = tables.rank[g, tables.order[g, tables.order.shape[1] - 1]]
+    least, most = last, 0
+    for i in range(rows.number[0]):
+        row = rows.order[g, i]
+        if low <= tables.rank[f, row] < high:
+            least, most = min(least, tables.rank[g, row]), max(most, tables.rank[g, row])
+    return bool(last > 0 and (least > 0 or most < last))
 
 
 @kernel

@@ -75,7 +75,7 @@ def refusal(restrictions: Restrictions, depth: int) -> str:
     return f"a constraint {what}, which the search keeps up to depth {MAX_LISTED}, and depth is {depth}"
 
 
-def _given_to_nodes(fixed: tuple[FixedSplit, ...]) -> dict[int, IntArray]:
+def given_to_nodes(fixed: tuple[FixedSplit, ...]) -> dict[int, IntArray]:
     """Return by node the thresholds that all splits that are given to it have in common."""
     found: dict[int, IntArray] = {}
     for split in fixed:
@@ -182,7 +182,7 @@ class Constrained:
         thresholds, of = charged.thresholds, charged.thresholds.feature
         #: By node, the thresholds that are given to it; and their sets by feature, each a feature behind the others
         #: where it is not all thresholds of the feature.
-        self._fixed = _given_to_nodes(own.fixed)
+        self._fixed = given_to_nodes(own.fixed)
         parts = [part for given in self._fixed.values() for part in _by_feature(given, of)]
         n_of = np.diff(thresholds.first)
         sets = [
@@ -324,6 +324,22 @@ class Constrained:
                 j = int(of[part[0]])
                 allowed[node, self._copy_of.get(tuple(part), j)] = own.allowed[node, j]
         return _Box(0.0, 0, allowed, must, tuple(self._nothing(row) for row in self._budgets))
+
+    def best_of(self, allowed: BoolArray, must: BoolArray, below: float) -> IntArray | None:
+        """Return the features (|B|,) of the splits of the best tree below a value, -1 of no split; ``None``: there is none.
+
+        Parameters
+        ----------
+        allowed, must
+            (|B|, p) features that each node may split on, of those that it may at all, and (|B|,) nodes that have to.
+        below
+            The value of the objective.
+        """
+        box = replace(self._everything(), must=must)
+        box.allowed &= allowed[:, self._origin]
+        own = None if self._is_even(box, self._features(box)) else box
+        found = self._exact(*self._charged(box), below, own)
+        return None if found.tree is None else chosen_features(found.tree)
 
     def _has(self, box: _Box, tree: Tree) -> bool:
         """Return whether a tree of the box around it is in a box."""

@@ -33,6 +33,9 @@ ON_ONE_MACHINE_CONSTRAINED = (
     "split on the same features and no labels are limited"
 )
 
+#: What is told where a certificate was asked for and there is nothing to certify.
+NO_TREE_TO_CERTIFY = "no certificate is written: it is of a tree and a bound, and no tree was found"
+
 #: Most levels of trees that are listed: four take hours where three take minutes.
 MAX_LISTED_DEPTH = 3
 
@@ -70,8 +73,8 @@ class ExactSearch(TreeSearch):
         return exact_search(problem, depth, **options)
 
     def reduces(self, problem: ProblemData, settings: SolveSettings) -> bool:  # noqa: ARG002
-        """Return whether forbidden features are left out of the samples: for a certificate, which states no others."""
-        return settings.certificate is not None
+        """Return whether limits on features are kept for it: it keeps them itself."""
+        return False
 
     def cannot_keep(self, problem: ProblemData) -> str:
         """Say why it does not keep the constraints of a problem; see :class:`TreeSearch`."""
@@ -173,9 +176,14 @@ class ExactSearch(TreeSearch):
 
         incumbent = Incumbent(problem, start, problem.instance.known)
         search = Constrained(problem, settings, incumbent, events, deadline)
+        proof = None
+        if settings.certificate is not None:
+            from mipforest.searches.univariate.certified import compiled_proof_of
+
+            proof = compiled_proof_of(search)
         if settings.time_limit != 0:
             search.run()
-        bound = min(search.bound, incumbent.value)
+        best, bound = incumbent.tree, min(search.bound, incumbent.value)
         over = monotonic() >= deadline()
         status = (
             Status.TIME_LIMIT if over else Status.LIMIT
@@ -187,9 +195,16 @@ class ExactSearch(TreeSearch):
         warnings: tuple[str, ...] = (LOST.format(search.lost),) if search.lost else ()
         if settings.dask is not None and not search.on_workers:
             warnings = (ON_ONE_MACHINE_CONSTRAINED,)
-        told = events.end(incumbent.value if incumbent.tree is not None else np.nan, bound, search.nodes)
+        if proof is not None and settings.certificate is not None:
+            if best is None:
+                warnings = (*warnings, NO_TREE_TO_CERTIFY)
+            else:
+                from mipforest.searches.univariate.certified import write_certificate
+
+                bound = write_certificate(proof, search, settings.certificate, self.names_in_certificate(problem), bound)
+        told = events.end(incumbent.value if best is not None else np.nan, bound, search.nodes)
         message = search.why_none if status is Status.INFEASIBLE else ""
-        return SearchResult(incumbent.tree, bound, status, search.nodes, told, warnings, message)
+        return SearchResult(best, bound, status, search.nodes, told, warnings, message)
 
 
 class ConTreeSearch(TreeSearch):
