@@ -97,7 +97,9 @@ class Words:
             whole(number, f"the number of {name}", 0, 1 << 31)
         constraints = header.get("constraints", [])
         few = isinstance(constraints, list) and len(constraints) <= _MAX_ENTRIES
-        require(few and all(map(_is_constraint, constraints)), "constraints are no list of objects with a kind")
+        require(
+            few and all(map(_is_constraint, constraints)), "constraints are no list of objects with a kind"
+        )
         return cls(
             **texts,
             parameters=parameters,

@@ -18,8 +18,8 @@ import numpy as np
 from mipforest.arrays import BoolArray, IntArray
 from mipforest.certificates.nodes import require
 
-#: Most cells of the table of what nodes may split on.
-MAX_CELLS = 1 << 27
+#: Most levels of splits, and cells of the table of what nodes may split on.
+MAX_LEVELS, MAX_CELLS = 10, 1 << 27
 
 
 class UsedLimit(NamedTuple):
@@ -71,6 +71,12 @@ class Box(NamedTuple):
     allowed: BoolArray
     must: BoolArray
     used: tuple[frozenset[int], ...] = ()
+
+    @property
+    def uses(self) -> list[frozenset[int]]:
+        """Sets of features of which every tree uses one each: also those of nodes that have to split."""
+        own = [frozenset(np.flatnonzero(self.allowed[t]).tolist()) for t in np.flatnonzero(self.must)]
+        return [*own, *self.used]
 
     def settled(self) -> Box:
         """Return the same trees: above a node that has to split all have to, below one that cannot split none can."""
@@ -128,6 +134,7 @@ class Constraints:
     @classmethod
     def none(cls, depth: int, values: IntArray) -> Constraints:
         """Return those that allow every tree, of features with numbers of values (p,)."""
+        require(depth <= MAX_LEVELS, f"a depth of {depth} is more than the check's {MAX_LEVELS}")
         B, p = 2**depth - 1, len(values)
         require(B * p <= MAX_CELLS, f"{B} nodes and {p} features are too many for the check")
         last = np.broadcast_to(np.asarray(values, dtype=np.int64) - 1, (B, p))
@@ -151,8 +158,7 @@ class Constraints:
         """Say why a box has no tree that keeps all limits; empty where that is not known."""
         if (box.must & ~box.allowed.any(axis=1)).any():
             return "a node has to split, and cannot"
-        own = [frozenset(np.flatnonzero(box.allowed[t]).tolist()) for t in np.flatnonzero(box.must)]
-        known = [*own, *box.used]
+        known = box.uses
         for limit in self.used:
             if limit.excess([any(some <= group for some in known) for group in limit.groups]) > 0:
                 return "what is used costs more than a limit"
@@ -186,7 +192,9 @@ class Constraints:
             require(inside, f"node {t} of the claimed tree splits feature {f} at {k}, where it may not")
             above = [int(self.group[splits[s][0]]) for s in _above(t)]
             once = self.group[f] < 0 or int(self.group[f]) not in above
-            require(once, f"node {t} of the claimed tree splits feature {f} again, which comes once on a path")
+            require(
+                once, f"node {t} of the claimed tree splits feature {f} again, which comes once on a path"
+            )
         for limit in self.used:
             require(
                 limit.excess([bool(group & used) for group in limit.groups]) <= 0,
@@ -196,7 +204,8 @@ class Constraints:
             require(group & used, "the claimed tree does not use what is required")
         for split in self.splits:
             require(
-                split.excess([f >= 0 for f, _ in splits]) <= 0, "the claimed tree has more splits than a limit"
+                split.excess([f >= 0 for f, _ in splits]) <= 0,
+                "the claimed tree has more splits than a limit",
             )
 
     def lines(self, values: IntArray) -> Iterator[str]:
@@ -240,7 +249,7 @@ class Reader:
         self._integer, self._double, self._next_node = integer, double, 0
 
     def read(self, words: list[str], following: Callable[[], list[str]]) -> list[str]:
-        """Read all lines of constraints, the first of which has some words; return the words of the line behind them."""
+        """Read all lines of constraints, the first of which has some words; return the words of the next line."""
         kinds = {"node": self._node, "once": self._once, "require": self._require, "splits": self._splits}
         while words and (words[0] == "used" or words[0] in kinds):
             if words[0] == "used":

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.certificates.constraints import Box, Constraints, Reader
+from mipforest.certificates.constraints import MAX_LEVELS, Box, Constraints, Reader
 from mipforest.certificates.nodes import (
     CertificateError,
     double_above,
@@ -44,8 +44,8 @@ MOST = 1 << 52
 #: Loss of a tree that does not exist, as its leaves would be too small.
 NEVER = 1 << 60
 
-#: Most levels, classes, samples times features, and rows times predictions of the table of losses.
-MAX_LEVELS, MAX_CLASSES, MAX_CELLS = 10, 1000, 1 << 27
+#: Most classes, samples times features, and rows times predictions of the table of losses.
+MAX_CLASSES, MAX_CELLS = 1000, 1 << 27
 
 #: Most entries of a sum over rows and intervals that is held at a time: half a megabyte.
 BLOCK = 1 << 16
@@ -173,7 +173,6 @@ def rounded(problem: Problem, grid: Grid) -> Losses:
     """
     n, p = problem.X.shape
     require(n * (p + 2) <= MAX_CELLS, f"{n} samples of {p} features are too many for the check")
-    require(problem.depth <= MAX_LEVELS, f"a depth of {problem.depth} is more than the check's {MAX_LEVELS}")
     require(len(problem.costs) <= MAX_CLASSES, f"{len(problem.costs)} classes are more than {MAX_CLASSES}")
     _, group = np.unique(problem.X, axis=0, return_inverse=True)
     group = group.ravel().astype(np.int64)
@@ -393,7 +392,9 @@ def check(words: Words, stated: object, lines: Lines) -> CertifiedUnivariate:
     require(stated == digest, "the samples are not those of the digest in the first line")
     words.require_unused(problem.X)
     constraints, following = _constraints(problem, lines)
-    require(following[:1] == ["grid"], "no line 'grid' in its place; is the file a certificate, and complete?")
+    require(
+        following[:1] == ["grid"], "no line 'grid' in its place; is the file a certificate, and complete?"
+    )
     grid = _grid(following[1:], problem.loss)
     losses = rounded(problem, grid)
     enough = grid.error >= losses.error
@@ -643,9 +644,14 @@ class _Proof:
                 without, among = box.divided(node, own)
                 boxes += [among, without]
                 continue
-            require(step in ("none", "claim") and not words, f"no line 'branch', 'none' or 'claim' but {step[:40]!r}")
+            require(
+                step in ("none", "claim") and not words,
+                f"no line 'branch', 'none' or 'claim' but {step[:40]!r}",
+            )
             if step == "none":
-                require(self.constraints.emptiness(box), "a box is said to have no tree, and keeps every limit")
+                require(
+                    self.constraints.emptiness(box), "a box is said to have no tree, and keeps every limit"
+                )
                 continue
             self._take(box)
             self.check(rows, depth, least, b, Place())
@@ -685,9 +691,7 @@ class _Proof:
             (number,) = self._numbers(1)
             for _ in range(number):
                 high, left = self._numbers(2)
-                require(
-                    low <= high <= last, f"an interval of feature {f} is from {low} to {high} of {last}"
-                )
+                require(low <= high <= last, f"an interval of feature {f} is from {low} to {high} of {last}")
                 at = self.rank[f, rows]
                 between = int(self.losses.size[rows[(at >= low) & (at < high)]].sum())
                 fewer = max(0, least - between) if least - between > 1 else 0
@@ -756,7 +760,7 @@ class _Proof:
         return np.ceil(np.ldexp(total * RAISED, -self.losses.shift)).astype(np.int64) + 1
 
     def _in_order(self, rows: IntArray, place: Place) -> _Ordered:
-        """Return where rows stand among the values of each feature that they have, of those that a node may split on."""
+        """Return where rows stand among the values of each feature that a node may split on."""
         node, features = place.node, np.flatnonzero(self._usable(place))
         at, widths, closed = np.empty((len(features), len(rows)), np.int64), list[int](), list[BoolArray]()
         parts_none = False

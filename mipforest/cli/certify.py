@@ -16,9 +16,10 @@ from mipforest.cli.output import print_json, print_note, print_text
 from mipforest.errors import MipforestError
 
 if TYPE_CHECKING:
-    from mipforest.certificates import Certified, CertifiedUnivariate
+    from mipforest.certificates import Certified, CertifiedUnivariate, Words
     from mipforest.data import Dataset
     from mipforest.data.target import Task
+    from mipforest.problem.constraints import Constraint
     from mipforest.problem.formulation import Formulation
     from mipforest.problem.structure import UnivariateProblem
 
@@ -128,6 +129,7 @@ def _as_json(
         "variant": words.variant or None,
         "parameters": dict(words.parameters),
         "forbidden": dict(words.forbidden),
+        "constraints": [dict(constraint) for constraint in words.constraints],
         "names_agree": not untold,
         "data": found.data,
         "rows": words.rows,
@@ -241,6 +243,8 @@ def in_words(found: Certified | CertifiedUnivariate) -> Iterator[tuple[str, str]
     rows = "" if words.rows is None else f"{words.rows} samples, "
     if words.forbidden:
         yield "forbidden", f"{', '.join(words.forbidden)}: of the trees that use none of these"
+    if words.constraints:
+        yield "within", "; ".join(map(str, constraints_in(words)))
     if not isinstance(found, Certified):
         zero_one = not numbers["costs"] or all(
             cost == (i != k) for i, row in enumerate(numbers["costs"]) for k, cost in enumerate(row)
@@ -269,6 +273,25 @@ def in_words(found: Certified | CertifiedUnivariate) -> Iterator[tuple[str, str]
     yield "sha256", f"{found.sha256} of the samples"
 
 
+def constraints_in(words: Words) -> list[Constraint]:
+    """Return the constraints that a certificate names.
+
+    Raises
+    ------
+    CertificateError
+        If it names others than this version knows.
+    """
+    from mipforest.certificates import CertificateError
+    from mipforest.errors import DataError
+    from mipforest.problem.constraints import KINDS
+
+    try:
+        entries = [dict(constraint) for constraint in words.constraints]
+        return [KINDS[one.pop("kind")].from_dict(one) for one in entries]
+    except (KeyError, DataError) as error:
+        raise CertificateError(f"it names constraints that are not known here: {error}") from None
+
+
 def differences(found: Certified | CertifiedUnivariate, asked: Asked) -> tuple[list[str], str]:
     """Compare a certificate with the names in it, and with what was asked.
 
@@ -288,6 +311,8 @@ def differences(found: Certified | CertifiedUnivariate, asked: Asked) -> tuple[l
         differing.append(f"depth: {found.depth} in the proof, {asked.depth} asked")
     if asked.data is not None:
         differing += _against_data(found, asked.data, asked.formulation)
+        if not differing:
+            differing += _against_constraints(found, asked.data, asked.formulation)
     return list(dict.fromkeys(differing)), untold
 
 
@@ -401,7 +426,7 @@ def _against_charges(found: CertifiedUnivariate, formulation: Formulation, whose
     K = len(problem.costs)
     numbers = {
         "loss": "errors" if wanted.loss == "classes" else wanted.loss,
-        "N_min": wanted.N_min,
+        "N_min": max([wanted.N_min, *_sizes_of_leaves(found.words)]),
         "split_cost": float(wanted.split_cost),
         "unit": float(wanted.unit),
         "costs": (1.0 - np.eye(K) if wanted.costs is None else wanted.costs).tolist(),
@@ -411,6 +436,51 @@ def _against_charges(found: CertifiedUnivariate, formulation: Formulation, whose
         f"{labels.get(name, name)}: {_shown(value)} in the proof, {_shown(numbers[name])} {whose}"
         for name, value in numbers_of(found).items()
         if not _near(value, numbers[name])
+    ]
+
+
+def _against_constraints(
+    found: Certified | CertifiedUnivariate, data: Dataset, formulation: Formulation | None
+) -> list[str]:
+    """Compare what the proof says of constraints with the ones that the file names, on the data that are asked."""
+    import numpy as np
+
+    from mipforest.certificates import Certified
+    from mipforest.model import Model
+    from mipforest.problem.problem_data import ProblemData
+    from mipforest.problem.registry import make_formulation
+    from mipforest.problem.structure import UnivariateProblem
+    from mipforest.searches.univariate.certified import constraints_of
+    from mipforest.trees import Topology
+
+    words = found.words
+    if isinstance(found, Certified) or not (words.model or formulation):
+        return []
+    if formulation is None:
+        formulation = make_formulation(words.model, dict(words.parameters), words.variant or None)
+    instance = formulation.bind(data, Topology(found.depth))
+    named = tuple(constraints_in(words))
+    problem = ProblemData(formulation, instance, Model(), 0.0, 0.0, unfinished=True, constraints=named)
+    charged = problem.structure
+    if not isinstance(charged, UnivariateProblem):
+        return []
+    own, stated = found.constraints, constraints_of(problem.restrictions, charged.thresholds)
+    same = all(
+        np.array_equal(getattr(own, name), getattr(stated, name))
+        for name in ("first", "last", "must", "group")
+    ) and all(getattr(own, name) == getattr(stated, name) for name in ("used", "required", "splits"))
+    if same and problem.restrictions.N_min == found.problem.N_min:
+        return []
+    texts = "; ".join(map(str, named)) or "none"
+    return [f"constraints: the proof is of others than the file names ({texts})"]
+
+
+def _sizes_of_leaves(words: Words) -> list[int]:
+    """Return the least numbers of samples in a leaf by the constraints that a certificate names."""
+    from mipforest.problem.constraints import MinLeaf
+
+    return [
+        one.least for one in constraints_in(words) if isinstance(one, MinLeaf) and isinstance(one.least, int)
     ]
 
 

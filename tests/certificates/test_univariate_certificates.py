@@ -1,15 +1,11 @@
 """Certificates of univariate trees prove the optimum; two checkers refuse whatever is changed, or it is true."""
 
-import gzip
 import json
-import shutil
-import subprocess
-from pathlib import Path
 from random import Random
 
 import numpy as np
-import pandas as pd
 import pytest
+from certificate_files import bound_of, lines_of, mutated, reason_of, written
 from enumerate_trees import best_tree_value
 from tolerance import at_least, at_most, same
 from typer.testing import CliRunner
@@ -23,18 +19,11 @@ from mipforest.certificates.univariate import Lines, read_problem
 from mipforest.cli.main import app
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
-from mipforest.problem.constraints import AtMostFeatures, Forbid
 from mipforest.searches.exact.certificate_writer import Proof
 
 #: What a proof may miss of the optimum, as a share of what one leaf loses: weights of 30 bits with the absolute loss,
 #: and what walks of the squared loss are lowered by.
 MISSED = 1e-7
-
-#: What takes the place of a word of a line.
-WORDS = (
-    "0", "1", "-1", "2", "3", "7", "100", "4503599627370495", "4503599627370496", "9" * 19, "9" * 30, "x", "", "1.5",
-    "nan", "0x0.0p+0", "0x1.0p+0", "0x1.8p+1", "-0x1.0p+0", "0x1.0p+1023", "0x1.0p-1074", "0x1.0p+5000", "inf",
-)  # fmt: skip
 
 
 def proof_of(case, path, *, walks=True, bound=None):
@@ -150,15 +139,6 @@ def test_a_tree_without_loss_leaves_no_gap(tmp_path):
 # ---------------------------------------------------------------------- what is wrong is refused
 
 
-def lines_of(path):
-    return gzip.decompress(path.read_bytes()).decode().splitlines()
-
-
-def written(path, lines):
-    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
-    return path
-
-
 @pytest.fixture(scope="module")
 def hand(tmp_path_factory):
     """Two features, six samples, one error at depth two; the proof as a search would write it, by hand."""
@@ -238,49 +218,6 @@ def proofs(tmp_path_factory):
     return found
 
 
-def mutated(lines, chance):
-    """Change lines by chance: one is gone, twice there or moved, or words are others, gone or added to."""
-    lines = list(lines)
-    for _ in range(chance.choice([1, 1, 1, 2, 4])):
-        first = next((k for k, line in enumerate(lines) if line.startswith("grid")), 0)
-        k, act = (
-            chance.choice([chance.randrange(first, len(lines)), chance.randrange(len(lines))]),
-            chance.randrange(10),
-        )
-        if act == 0:
-            lines.insert(chance.randrange(len(lines)), lines.pop(k))
-        elif act == 1:
-            lines.insert(chance.randrange(len(lines)), lines[k])
-        elif act == 2 and len(lines) > 2:
-            del lines[k]
-        else:
-            words = lines[k].split(" ")
-            i = chance.randrange(len(words))
-            if act == 3:
-                words[i] = chance.choice(WORDS)
-            elif act == 4:
-                words.insert(i, chance.choice([*WORDS, *words]))
-            elif act == 5 and len(words) > 1:
-                del words[i]
-            elif words[i].lstrip("-").isdigit():
-                words[i] = str(int(words[i]) + chance.choice([1, -1, 1, -1, 2, 10, -(10**6)]))
-            elif words[i].lstrip("-").startswith("0x"):
-                factor, term = chance.choice(
-                    [(1, 1e-9), (1, 1), (1, -1), (2, 0), (0.5, 0), (1 + 1e-6, 0), (-1, 0)]
-                )
-                words[i] = (factor * float.fromhex(words[i]) + term).hex()
-            lines[k] = " ".join(words)
-    if chance.random() < 0.7 and lines[0].startswith("{"):
-        # With the digest of the changed samples, so that not that alone is wrong.
-        try:
-            header = json.loads(lines[0])
-            header["sha256"] = read_problem(Lines(line.encode() for line in lines[1:])).digest()
-            lines[0] = json.dumps(header)
-        except (CertificateError, ArithmeticError, ValueError):
-            pass
-    return lines
-
-
 def enumerated(problem, known):
     """Least objective of a tree of the problem of a certificate, and that of one leaf."""
     key = (
@@ -302,38 +239,6 @@ def enumerated(problem, known):
             known[key] = float(best), float(cost(np.arange(len(y))))
     best, leaf = known[key]
     return best / problem.unit, leaf / problem.unit
-
-
-@pytest.fixture(scope="module")
-def second(tmp_path_factory):
-    """The second checker, which says whether it certifies a file, and what bound."""
-    compiler = shutil.which("g++") or shutil.which("c++")
-    if compiler is None:
-        pytest.skip("there is no C++ compiler")
-    program = tmp_path_factory.mktemp("second") / "second_checker"
-    source = Path(__file__).with_name("second_checker.cpp")
-    flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([compiler, *flags, "-o", program, source], check=True, timeout=300)
-
-    def checked(lines):
-        text = "".join(f"{line}\n" for line in lines).encode()
-        done = subprocess.run([program], input=text, capture_output=True, timeout=300, check=False)
-        assert done.returncode in (0, 3), (done.returncode, done.stdout, done.stderr)
-        words = done.stdout.decode().split()
-        assert words[0] == ("refused" if done.returncode else "certified")
-        return None if done.returncode else float(words[words.index("bound") + 1])
-
-    return checked
-
-
-def bound_of(path):
-    try:
-        return certify(path)
-    except CertificateError as refused:
-        told = refused
-    assert told.exit_code == 3
-    assert str(told).startswith(str(path))
-    return None
 
 
 @pytest.mark.parametrize("n", [300, pytest.param(6000, marks=pytest.mark.slow)])
@@ -391,16 +296,6 @@ def test_both_checkers_refuse_the_same_intervals(tmp_path, second, seed):
             assert (found is None) == (other is None), (k, q)
             refused, held = refused + (found is None), held + (found is not None)
     assert refused > 3, (refused, held)
-
-
-def reason_of(path):
-    """Why the first checker alone refuses a file: the second one reads no names and no digest."""
-    with pytest.raises(CertificateError) as caught:
-        certify(path)
-    told = str(caught.value)
-    if "digest" in told:
-        return "samples"
-    return "names" if ", line 1: " in told else told
 
 
 def test_sums_that_do_not_fit_are_taken_in_blocks(proofs, tmp_path, monkeypatch):
@@ -491,64 +386,3 @@ def test_names_that_do_not_fit_the_numbers_are_refused(of_oct, tmp_path):
     )
     assert done.exit_code == 3
     assert "by the file's own parameters" in " ".join(done.output.split())
-
-
-# ---------------------------------------------------------------------- under constraints
-
-
-def within(constraints, seed, path, **options):
-    """Solve a drawn problem without some features, with a certificate; return the data and the result."""
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, 6, (40, 4)).astype(float)
-    y = (X[:, 0] + X[:, 1] + rng.integers(0, 5, 40) > 7).astype(int)
-    data = Dataset.from_arrays(X, y, features=list("abcd"), name="drawn")
-    problem = mipforest.get_formulation("oct")(**options).build(data, 2)
-    problem.constrain(*constraints)
-    return data, problem.solve("exact-search", certificate=path, gap=0.0)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_features_that_no_node_may_use_are_stated_and_their_columns_are_zero(tmp_path, seed):
-    path, options = tmp_path / "proof.gz", {"alpha": 0.02 * (seed % 2), "N_min": 1 + seed % 3}
-    names = ["ab", "a", "bd", "c", "acd", "b"][seed]
-    data, result = within([Forbid((name,)) for name in names], seed, path, **options)
-    found = certify(path)
-    left = [j for j, name in enumerate("abcd") if name not in names]
-    dropped = Dataset.from_arrays(data.X_raw[:, left], data.y, features=[f"x{j}" for j in left])
-    best = mipforest.get_formulation("oct")(**options).build(dropped, 2).solve("exact-search", gap=0.0)
-    assert result.status == "optimal"
-    assert same(result.objective, best.objective)
-    assert same(found.objective, best.objective)
-    assert at_most(best.objective, found.bound + MISSED)
-    assert found.words.forbidden == {name: "abcd".index(name) for name in sorted(names)}
-    assert not found.X[:, ["abcd".index(name) for name in names]].any()
-    assert not set(names) & {"abcd"[j] for j in result.tree.features_used().overall}
-
-
-def test_features_that_are_not_forbidden_in_the_file_are_those_of_other_data(tmp_path):
-    path, table = tmp_path / "proof.gz", tmp_path / "drawn.csv"
-    data, _ = within([Forbid(("a",))], 0, path)
-    frame = pd.DataFrame(data.X_raw, columns=list("abcd")).assign(target=data.y)
-    frame.to_csv(table, index=False)
-    asked = ["--data", str(table), "--model", "oct", "--depth", "2"]
-    run = CliRunner().invoke
-    done = run(app, ["certify", str(path), *asked])
-    assert done.exit_code == 0, done.output
-    assert "a: of the trees that use none of these" in done.output
-    first, *lines = gzip.decompress(path.read_bytes()).splitlines()
-    for forbidden, told in (
-        ({}, "sha256 of samples"),
-        ({"a": 0, "b": 1}, "feature 1, b, is forbidden, and has values other than 0"),
-        ({"b": 0}, "forbidden: b is feature 0 in the file, and not in drawn"),
-    ):
-        changed = json.dumps(json.loads(first) | {"forbidden": forbidden}).encode()
-        path.write_bytes(gzip.compress(b"\n".join([changed, *lines]) + b"\n"))
-        done = run(app, ["certify", str(path), *asked])
-        assert done.exit_code == 3, done.output
-        assert told in " ".join(done.output.split())
-
-
-def test_other_constraints_have_no_certificate_and_are_named(tmp_path):
-    with pytest.raises(Unsupported, match="and not: at-most-features 1; leave the certificate out"):
-        within([Forbid(("a",)), AtMostFeatures(1)], 0, tmp_path / "proof.gz")
-    assert not (tmp_path / "proof.gz").exists()

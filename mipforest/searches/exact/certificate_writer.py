@@ -558,7 +558,13 @@ class Columns(NamedTuple):
         allowed = np.zeros((len(box.must), len(kinds)), dtype=bool)
         allowed[nodes, kind_of.ravel()] = True
         return cls(
-            feature, begin - 1, end - begin + 1, allowed, box.must, constraints.group[feature], constraints.empties
+            feature,
+            begin - 1,
+            end - begin + 1,
+            allowed,
+            box.must,
+            constraints.group[feature],
+            constraints.empties,
         )
 
     @property
@@ -568,7 +574,8 @@ class Columns(NamedTuple):
 
     def ranks(self, rank: IntArray) -> IntArray:
         """Return (q, m) ranks in the columns, from those (p, m) among the values of each feature."""
-        return np.clip(rank[self.feature] - self.offset[:, None], 0, self.width[:, None])
+        own: IntArray = rank[self.feature] - self.offset[:, None]
+        return np.clip(own, 0, self.width[:, None])
 
     def usable(self, place: Place) -> BoolArray:
         """Return (q,) which columns a node may split on, below groups of those that come once on a path."""
@@ -829,9 +836,7 @@ class Prover:
         ends, values = np.zeros(int(part.values.max()), np.int64), self._values(part, place)
         tables = self._tables(part, 2, place)
         for f in np.flatnonzero(values > 1).tolist():
-            count = cover_two(
-                tables, rows, values, f, part.cost, target, need, ends, part.node, part.losses
-            )
+            count = cover_two(tables, rows, values, f, part.cost, target, need, ends, part.node, part.losses)
             if count < 0:
                 raise SolverError(TOO_ROUNDED)
             yield " ".join(map(str, (ends[:count] + self.columns.offset[f]).tolist()))
@@ -876,6 +881,11 @@ def _exponent(bits: int, *values: float) -> int:
     """Return the exponent of a grid on which values have so many bits; values of 0 have any."""
     exponent = bits - max((math.frexp(value)[1] for value in values if value > 0), default=0)
     return min(max(exponent, LEAST_EXPONENT), MOST_EXPONENT)
+
+
+def no_certificate(error: CertificateError) -> Unsupported:
+    """Return the refusal of a problem that is beyond certificates."""
+    return Unsupported(f"no certificate can be written of this problem: {error}; solve it without one")
 
 
 class Step(NamedTuple):
@@ -937,9 +947,7 @@ class Proof:
             self._values = values_of(self.problem.X)
             self.constraints = constraints or Constraints.none(depth, self._values)
         except CertificateError as error:
-            raise Unsupported(
-                f"no certificate can be written of this problem: {error}; solve it without one"
-            ) from None
+            raise no_certificate(error) from None
         self._least, self._walks = charged.N_min if charged.N_min > 1 else 0, walks
         self._rank = np.array([np.unique(x, return_inverse=True)[1] for x in self.problem.X.T]).reshape(
             -1, len(y)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mipforest.arrays import IntArray
+from mipforest.certificates import CertificateError
 from mipforest.certificates.constraints import Box, Constraints, SplitLimit, UsedLimit
 from mipforest.errors import Unsupported
 from mipforest.heuristics.thresholds import Thresholds
@@ -47,8 +48,8 @@ def check_stated(problem: ProblemData) -> None:
             others.append(str(constraint))
     if others:
         raise Unsupported(
-            "a certificate states what nodes may split on, sizes of leaves, and limits on features and splits, and not: "
-            f"{'; '.join(others)}; leave the certificate out, or these constraints"
+            "a certificate states what nodes may split on, sizes of leaves, and limits on features and splits, and "
+            f"not: {'; '.join(others)}; leave the certificate out, or these constraints"
         )
 
 
@@ -73,7 +74,9 @@ def constraints_of(own: Restrictions, thresholds: Thresholds) -> Constraints:
                 found.first[t, f], found.last[t, f] = numbers.min(), numbers.max()
     used = (
         UsedLimit(
-            tuple(frozenset(group.tolist()) for group in row.groups), tuple(row.cost.tolist()), float(row.limit)
+            tuple(frozenset(group.tolist()) for group in row.groups),
+            tuple(row.cost.tolist()),
+            float(row.limit),
         )
         for row in own.budgets
     )
@@ -132,14 +135,9 @@ def divide(proof: Proof, search: Constrained, bound: float) -> None:
     proof.steps = steps
 
 
-def _known(box: Box) -> list[frozenset[int]]:
-    """Return sets of features of which the splits of all trees of a box use one each."""
-    return [frozenset(np.flatnonzero(box.allowed[t]).tolist()) for t in np.flatnonzero(box.must)] + list(box.used)
-
-
 def _without_room(constraints: Constraints, box: Box) -> tuple[int, list[int]] | None:
     """Return a node, or -1, and features that no tree within limits splits on, and that the box has; ``None``: none."""
-    known, here = _known(box), box.allowed.any(axis=0)
+    known, here = box.uses, np.asarray(box.allowed.any(axis=0))
     for limit in constraints.used:
         paid = [any(some <= group for some in known) for group in limit.groups]
         for k, group in enumerate(limit.groups):
@@ -158,7 +156,7 @@ def _broken(constraints: Constraints, box: Box, best: IntArray) -> tuple[int, li
 
     Of groups that cost most, it is the one that is used nearest to the root, as without it most of the tree changes.
     """
-    known, used = _known(box), frozenset(best[best >= 0].tolist())
+    known, used = box.uses, frozenset(best[best >= 0].tolist())
     for limit in constraints.used:
         if limit.excess([bool(group & used) for group in limit.groups]) > 0:
             dearest = [
@@ -189,14 +187,17 @@ def compiled_proof_of(search: Constrained) -> Proof:
     Unsupported
         If certificates do not state them, or the problem is beyond certificates.
     """
-    from mipforest.searches.exact.certificate_writer import compiled_proof
+    from mipforest.searches.exact.certificate_writer import compiled_proof, no_certificate
 
     problem = search.problem
     check_stated(problem)
     charged = problem.structure
     assert isinstance(charged, UnivariateProblem)
     sized = replace(charged, N_min=search.restrictions.N_min)
-    stated = constraints_of(search.restrictions, charged.thresholds)
+    try:
+        stated = constraints_of(search.restrictions, charged.thresholds)
+    except CertificateError as error:
+        raise no_certificate(error) from None
     return compiled_proof(problem.budget, sized, problem.topology.depth, stated)
 
 

@@ -326,7 +326,7 @@ class Constrained:
         return _Box(0.0, 0, allowed, must, tuple(self._nothing(row) for row in self._budgets))
 
     def best_of(self, allowed: BoolArray, must: BoolArray, below: float) -> IntArray | None:
-        """Return the features (|B|,) of the splits of the best tree below a value, -1 of no split; ``None``: there is none.
+        """Return the features (|B|,) of the best tree below a value, -1 where it does not split; ``None`` without one.
 
         Parameters
         ----------

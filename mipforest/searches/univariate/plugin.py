@@ -201,7 +201,9 @@ class ExactSearch(TreeSearch):
             else:
                 from mipforest.searches.univariate.certified import write_certificate
 
-                bound = write_certificate(proof, search, settings.certificate, self.names_in_certificate(problem), bound)
+                bound = write_certificate(
+                    proof, search, settings.certificate, self.names_in_certificate(problem), bound
+                )
         told = events.end(incumbent.value if best is not None else np.nan, bound, search.nodes)
         message = search.why_none if status is Status.INFEASIBLE else ""
         return SearchResult(best, bound, status, search.nodes, told, warnings, message)
