@@ -205,7 +205,9 @@ def copy_interval(source: Cover, i: int, to: Cover, q: int) -> None:
 
 
 @kernel
-def _least(tables: Tables, rows: Side, cover: Cover, size: int, stamp: int) -> tuple[int, float]:
+def _least(
+    tables: Tables, rows: Side, cover: Cover, size: int, stamp: int, any_size: bool
+) -> tuple[int, float]:
     """Return the interval with the least bound for the rows at work, and that bound; -1 where none may be split."""
     i, least, f, first, last = -1, np.inf, -1, 0, 0
     for q in range(size):
@@ -213,8 +215,8 @@ def _least(tables: Tables, rows: Side, cover: Cover, size: int, stamp: int) -> t
         if x >= least:
             continue
         if cover.at[q, STAMP] == stamp and cover.at[q, LOW] == cover.at[q, HIGH]:
-            x = cover.key[q, VALUE]
-        else:
+            x = x if any_size else cover.key[q, VALUE]
+        elif not any_size:
             if cover.at[q, FEATURE] != f:
                 f = cover.at[q, FEATURE]
                 first, last = allowed(tables, rows, f)
@@ -239,6 +241,7 @@ def refine(
     cost: float,
     work: Workspace,
     side: int,
+    any_size: bool,
     stop: IntArray,
 ) -> tuple[int, int, float]:
     """Raise the least bound of a cover to a value, or find the best tree of two levels.
@@ -259,6 +262,8 @@ def refine(
         Cost of a split.
     work, side
         Where the value of a tree that is found and its split are written.
+    any_size
+        Whether the bound of the best tree whose leaves may have any size is enough; its value is not asked for.
     stop
         See the names of its entries.
 
@@ -270,18 +275,18 @@ def refine(
     """
     work.node[SIDE] = side
     while True:
-        i, bound = _least(tables, rows, cover, size, stamp)
+        i, bound = _least(tables, rows, cover, size, stamp, any_size)
         if i < 0 or bound >= target or bound >= keep:
             return DONE, size, min(bound, keep)
         f, low, high, seen = cover.at[i, FEATURE], cover.at[i, LOW], cover.at[i, HIGH], cover.at[i, STAMP]
-        if low == high and seen == stamp:
+        if low == high and (seen == stamp or (any_size and seen == -stamp)):
             return DONE, size, min(bound, keep)  # evaluated on these rows
         if stop[FLAG] != 0 or work.counts[0] >= stop[MAX_PAIRS]:
             return STOPPED, size, min(bound, keep)
         if size + 3 > len(cover.at):
             return FULL, size, min(bound, keep)
         left, right = cover.key[i, LEFT], cover.key[i, RIGHT]
-        first, last = allowed(tables, rows, f)
+        first, last = (1, tables.weight_below.shape[1]) if any_size else allowed(tables, rows, f)
         if (low < first or high > last) and low <= last and high >= first:
             # What these rows do not allow stays for more rows, with bounds of its own.
             if low < first:
@@ -297,9 +302,12 @@ def refine(
         weight_below = tables.weight_below[f]
         if low == high or abs(seen) != stamp:
             x, y = pair(tables, rows, f, low, high, cost, work.node, work.losses)
-            value = _value(tables, rows, work, side, f, low, x, y, cost) if low == high else 0.0
+            is_valued = low == high and not any_size
+            value = _value(tables, rows, work, side, f, low, x, y, cost) if is_valued else 0.0
             x, y = max(x, left), max(y, right)
-            put_interval(cover, i, f, low, high, stamp, x, y, max(value, x + y))
+            # One threshold without its value is evaluated again where that is asked for.
+            mark = -stamp if low == high and any_size else stamp
+            put_interval(cover, i, f, low, high, mark, x, y, max(value, x + y))
             if x + y >= keep:
                 size -= 1
                 copy_interval(cover, size, cover, i)
@@ -309,8 +317,8 @@ def refine(
         size -= 1
         copy_interval(cover, size, cover, i)
         if x + y < keep:
-            value = _value(tables, rows, work, side, f, c, x, y, cost)
-            put_interval(cover, size, f, c, c, stamp, x, y, value)
+            value = 0.0 if any_size else _value(tables, rows, work, side, f, c, x, y, cost)
+            put_interval(cover, size, f, c, c, -stamp if any_size else stamp, x, y, value)
             size += 1
         near = reach(tables, x + y - keep)
         a = c - 1
@@ -369,7 +377,7 @@ def evaluate_all(tables: Tables, work: Workspace, cost: float, keep: float, stop
     target = min(keep, work.found[BEST]) - cost
     work.node[ROOT] = -1
     end, work.size[0], bound = refine(
-        tables, work.side[0], work.left, work.size[0], keep - cost, target, 1, cost, work, 0, stop
+        tables, work.side[0], work.left, work.size[0], keep - cost, target, 1, cost, work, 0, False, stop
     )
     work.found[LIMITED] = min(work.found[BEST], cost + bound)
     return end
@@ -460,6 +468,14 @@ def evaluate(
             work.size[side], key = thin(cover, work.size[side], found[KNOWN] - tolerance - other - cost)
             found[BOUND + side] = max(own, min(found[LEAF + side], cost + key))
             found[LIMITED + side] = found[BOUND + side]
+    if tables.N_min > 1:
+        # Where the best trees with leaves of any size lose enough, those with larger leaves are not asked for.
+        for side in range(2):
+            end = _raise(tables, work, side, left, right, stamp, cost, tolerance, True, stop)
+            if end != DONE:
+                return end
+        if found[BOUND] + found[BOUND + 1] >= found[KNOWN] - tolerance:
+            return DONE
     side = 0 if 2 * tables.weight_below[f, t] > tables.weight_below[f, -1] else 1
     while True:
         if found[BEST] + found[BEST + 1] < found[KNOWN] - tolerance:
@@ -474,26 +490,46 @@ def evaluate(
             return DONE
         if left_done if side == 0 else right_done:
             side = 1 - side
-        cover, keep = (work.left, keep_left) if side == 0 else (work.right, keep_right)
-        target = min(keep, found[BEST + side]) - cost
-        end, work.size[side], bound = refine(
-            tables,
-            work.side[side],
-            cover,
-            work.size[side],
-            keep - cost,
-            target,
-            stamp,
-            cost,
-            work,
-            side,
-            stop,
-        )
-        key = keep - cost
-        for q in range(work.size[side]):
-            key = min(key, cover.key[q, LEFT] + cover.key[q, RIGHT])
-        found[BOUND + side] = max(found[BOUND + side], min(found[LEAF + side], cost + key))
-        found[LIMITED + side] = max(found[LIMITED + side], min(found[BEST + side], cost + bound))
+        end = _raise(tables, work, side, left, right, stamp, cost, tolerance, False, stop)
         if end != DONE:
             return end
         side = 1 - side
+
+
+@kernel
+def _raise(
+    tables: Tables,
+    work: Workspace,
+    side: int,
+    left: float,
+    right: float,
+    stamp: int,
+    cost: float,
+    tolerance: float,
+    any_size: bool,
+    stop: IntArray,
+) -> int:
+    """Raise the bounds of a side; parameters as for :func:`evaluate` and :func:`refine`."""
+    found = work.found
+    keep = found[KNOWN] - tolerance - (right if side == 0 else left)
+    cover = work.left if side == 0 else work.right
+    end, work.size[side], bound = refine(
+        tables,
+        work.side[side],
+        cover,
+        work.size[side],
+        keep - cost,
+        min(keep, found[BEST + side]) - cost,
+        stamp,
+        cost,
+        work,
+        side,
+        any_size,
+        stop,
+    )
+    key = keep - cost
+    for q in range(work.size[side]):
+        key = min(key, cover.key[q, LEFT] + cover.key[q, RIGHT])
+    found[BOUND + side] = max(found[BOUND + side], min(found[LEAF + side], cost + key))
+    found[LIMITED + side] = max(found[LIMITED + side], min(found[BEST + side], cost + bound))
+    return int(end)
