@@ -141,7 +141,7 @@ class Constraints:
         return cls(np.ones((B, p), np.int64), last.copy(), np.zeros(B, bool), np.full(p, -1))
 
     @property
-    def limits(self) -> bool:
+    def has_limits(self) -> bool:
         """Whether anything is said of the whole tree: what divides boxes."""
         return bool(self.used or self.required or self.splits)
 

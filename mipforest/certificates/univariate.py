@@ -631,7 +631,7 @@ class _Proof:
         """Check that every tree within the constraints loses at least b, box by box."""
         rows, depth, least = np.arange(len(self.losses.size)), self.problem.depth, self.problem.N_min
         least = least if least > 1 else 0
-        if not self.constraints.limits:
+        if not self.constraints.has_limits:
             self.check(rows, depth, least, b, Place())
             return
         boxes = [self.box]
@@ -763,7 +763,8 @@ class _Proof:
         """Return where rows stand among the values of each feature that a node may split on."""
         node, features = place.node, np.flatnonzero(self._usable(place))
         at, widths, closed = np.empty((len(features), len(rows)), np.int64), list[int](), list[BoolArray]()
-        parts_none = False
+        must, parts_none = bool(self.box.must[node]), False
+        everywhere = not must
         for k, g in enumerate(features.tolist()):
             own, there = self.rank[g], np.zeros(self.values[g], np.bool_)
             there[own[rows]] = True
@@ -775,7 +776,9 @@ class _Proof:
             values = np.append(np.flatnonzero(there), self.values[g] - 1)
             closed.append(np.maximum(values[:-1] + 1, first) > np.minimum(values[1:], last))
             parts_none |= bool(first <= values[0])
-        shut = np.concatenate([np.zeros(0, np.bool_), *closed])
+            everywhere &= bool(first == 1 and last == self.values[g] - 1)
+        # A split behind the last value is one leaf, which only a node that has to split may not be.
+        shut = None if everywhere else np.concatenate([np.zeros(0, np.bool_), *closed])
         upto = None
         if len(widths) and sum(widths) <= DENSE * len(widths) and len(rows) * sum(widths) <= MAX_DENSE:
             ends = np.repeat(np.cumsum(widths), widths)
@@ -783,10 +786,7 @@ class _Proof:
             feature = np.repeat(np.arange(len(widths)), widths)
             column = np.arange(len(ends))
             upto = ((at[feature] <= column[:, None]) & (at[feature] >= begins[:, None])).T.astype(np.float64)
-        must = bool(self.box.must[node])
-        return _Ordered(
-            rows, at, np.array(widths, dtype=np.int64), upto, shut if shut.any() else None, must, parts_none
-        )
+        return _Ordered(rows, at, np.array(widths, dtype=np.int64), upto, shut, must, parts_none)
 
     def _least(self, ordered: _Ordered, key: IntArray, below: IntArray, least: IntArray) -> IntArray:
         """Return the least losses (k,) of at most one split on subsets of rows.

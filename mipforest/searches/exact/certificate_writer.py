@@ -986,7 +986,9 @@ class Proof:
 
     def try_out(self) -> None:
         """Run all that is compiled, on a few rows."""
-        whole, prover = self._of_box(self.constraints.box())
+        box = self.steps[0].box
+        assert box is not None
+        whole, prover = self._of_box(box)
         members = np.arange(whole.rank.shape[1]) < FEW
         part, few = whole.part(members), members[members]
         for levels in range(1, min(self.problem.depth, 2) + 1):
@@ -1056,7 +1058,7 @@ class Proof:
         yield " ".join(["tree", objective.hex(), *(f"{f} {threshold.hex()}" for f, threshold in tree)])
         yield f"bound {self.losses} {bound.hex()}"
         for k, (line, box) in enumerate(self.steps):
-            if constraints.limits:
+            if constraints.has_limits:
                 yield line
             if box is not None:
                 part, prover = self._of_box(box)

@@ -111,7 +111,7 @@ def divide(proof: Proof, search: Constrained, bound: float) -> None:
     from mipforest.searches.exact.certificate_writer import Step
 
     constraints = proof.constraints
-    if not constraints.limits:
+    if not constraints.has_limits:
         return
     steps, boxes, deadline = list[Step](), [constraints.box()], search.deadline
     search.deadline = lambda: inf  # writing a proof is no part of the time limit
