@@ -1,15 +1,19 @@
 """Trees within constraints: value, bound and infeasibility are those of an enumeration without any search."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from tolerance import at_most, less, same
 
 import mipforest
 import mipforest.problem.constraints as c
 from mipforest.data import Dataset
+from mipforest.data.columns import features_named
 from mipforest.errors import Unsupported
+from mipforest.heuristics.thresholds import tree_of_thresholds
 from mipforest.model import Model
 from mipforest.problem.tree_search import get_search
 from mipforest.solvers.solution import Status
@@ -384,6 +388,113 @@ def test_budgets_are_kept_by_branching_too(monkeypatch):
     monkeypatch.setattr("mipforest.searches.univariate.constrained.MAX_SETS", 0)
     for seed in range(8):
         agree(seed, case_of_budgets)
+
+
+# ---------------------------------------------------------------------- columns of levels, and missing values
+
+
+def drawn_of_columns(rng, labels):
+    """Draw a constraint on columns of numbers, one of levels and the features of its levels."""
+    columns = ["age", "colour", "dose"]
+    features = [*columns, *(label for label in labels if label.startswith("colour="))]
+    pick = lambda names: str(rng.choice(names))  # noqa: E731
+    label, share = "1", float(rng.choice([0.3, 0.5, 0.75, 1.0]))
+    prices = {name: float(rng.integers(0, 4)) for name in columns}
+    nodes = tuple(sorted({int(t) for t in rng.integers(0, 3, 2)}))
+    kinds = [
+        lambda: c.Forbid((pick(features),), nodes if rng.integers(2) else None),
+        lambda: c.OncePerPath(None if rng.integers(2) else (pick(columns),)),
+        lambda: c.Require((pick(features),)),
+        lambda: c.AtMostFeatures(int(rng.integers(0, 3))),
+        lambda: c.FeatureBudget(float(rng.integers(0, 4)), prices),
+        lambda: c.AtMostSplits(int(rng.integers(0, 4))),
+        lambda: c.MinLeaf(int(rng.integers(2, 4))),
+        lambda: c.Split("age", RANGES[rng.integers(len(RANGES) - 1)], int(rng.integers(3))),
+        lambda: c.Split(features[-1], 0.5, int(rng.integers(3))),
+        lambda: c.Split("colour", None, int(rng.integers(3))),
+        lambda: c.Recall(label, share),
+        lambda: c.LimitLabel(label, float(rng.choice([0.0, 0.2, 0.4]))),
+        lambda: c.Parity(pick(columns), float(rng.choice([0.0, 0.2, 0.5]))),
+        lambda: c.Monotone(pick(["age", "dose"]), bool(rng.integers(2))),
+    ]
+    return kinds[rng.integers(len(kinds))]()
+
+
+def table_of_columns(rng):
+    """Return a small table with a column of levels and missing values."""
+    n = int(rng.integers(6, 10))
+    levels = ["blue", "green", "red"][: int(rng.integers(2, 4))]
+    table = pd.DataFrame({"age": rng.integers(0, 3, n) * 1.0, "colour": rng.choice(levels, n)})
+    table["dose"], table["target"] = rng.integers(0, 2, n) * 1.0, rng.integers(0, 2, n)
+    table.loc[:1, ["age", "dose", "target"]] = [[0.0, 0.0, 0], [2.0, 1.0, 1]]
+    for column, chance in (("age", 0.6), ("colour", 0.4), ("dose", 0.3)):
+        if rng.random() < chance:
+            table.loc[int(rng.integers(2, n)), column] = None
+    if rng.random() < 0.3:
+        table["weight"] = rng.integers(1, 4, n) * 1.0
+    return table
+
+
+def best_of_columns(problem, asked, alpha):
+    """Return the least objective of all trees over some thresholds, by the definition of each constraint."""
+    data, thresholds, K = problem.data, problem.structure.thresholds, 2
+    y, weight, X = data.y.astype(int), data.weights, thresholds.X[thresholds.group]
+    above = [X[:, f] >= v for f, v in zip(thresholds.feature, thresholds.value, strict=True)]
+    above.append(np.ones(data.n, bool))  # of a node that does not split
+    base, best = min(weight[y != k].sum() for k in range(K)), np.inf
+    for chosen in product(range(-1, len(thresholds)), repeat=3):
+        if chosen[0] < 0 and max(chosen) >= 0:
+            continue
+        right = [above[k] for k in chosen]
+        leaf = 2 * right[0] + np.where(right[0], right[2], right[1])
+        lost = np.array([[weight[(leaf == k) & (y != label)].sum() for label in range(K)] for k in range(4)])
+        cost = alpha * sum(k >= 0 for k in chosen)
+        if lost.min(axis=1).sum() / base + cost >= best:
+            continue
+        splits = tree_of_thresholds(data, problem.topology, thresholds, np.array(chosen))
+        for labels in product(range(K), repeat=4):
+            alike = (0, 1) if chosen[1] < 0 <= chosen[0] else (), (2, 3) if chosen[2] < 0 <= chosen[0] else ()
+            same_label = all(len({labels[k] for k in pair}) < 2 for pair in alike)
+            value = sum(lost[k, label] for k, label in enumerate(labels)) / base + cost
+            if value >= best or not same_label or (chosen[0] < 0 and len(set(labels)) > 1):
+                continue
+            tree = replace(splits, leaf_value=np.array(labels))
+            tree = tree.with_scaling(data.encoding.offset, data.encoding.scale)
+            if all(one.admits(tree, data) and _splits_on(one, chosen, thresholds, data) for one in asked):
+                best = value
+    return best
+
+
+def _splits_on(constraint, chosen, thresholds, data):
+    """Whether a given split is on its own feature: its definition asks where samples go, its rows for the feature."""
+    if not isinstance(constraint, c.Split):
+        return True
+    k = chosen[constraint.node]
+    return k >= 0 and thresholds.feature[k] in features_named(data, constraint.feature)
+
+
+def case_of_columns(seed, folder):
+    rng = np.random.default_rng(seed)
+    table = table_of_columns(rng)
+    path, alpha = folder / "columns.csv", float(rng.choice([0.0, 0.05, 0.3]))
+    table.to_csv(path, index=False)
+    weight = "weight" if "weight" in table else None
+    data = mipforest.load(path, target="target", missing="branch", weight=weight)
+    asked = [drawn_of_columns(rng, data.features.labels) for _ in range(int(rng.integers(1, 4)))]
+    problem = mipforest.get_formulation("oct")(alpha=alpha).build(data, 2)
+    problem.constrain(*asked)
+    return problem, asked, best_of_columns(problem, asked, alpha)
+
+
+def test_constraints_on_columns_of_levels_and_missing_values_are_kept(tmp_path):
+    for seed in range(FEW // 3):
+        agree(seed, case_of_columns, folder=tmp_path)
+
+
+@pytest.mark.slow
+def test_many_constraints_on_columns_of_levels_and_missing_values_are_kept(tmp_path):
+    for seed in range(FEW // 3, MANY // 40):
+        agree(seed, case_of_columns, folder=tmp_path)
 
 
 def case_of_numbers(seed):
