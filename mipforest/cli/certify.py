@@ -283,12 +283,11 @@ def constraints_in(words: Words) -> list[Constraint]:
     """
     from mipforest.certificates import CertificateError
     from mipforest.errors import DataError
-    from mipforest.problem.constraints import KINDS
+    from mipforest.problem.constraints import constraint_of
 
     try:
-        entries = [dict(constraint) for constraint in words.constraints]
-        return [KINDS[one.pop("kind")].from_dict(one) for one in entries]
-    except (KeyError, DataError) as error:
+        return [constraint_of(constraint) for constraint in words.constraints]
+    except DataError as error:
         raise CertificateError(f"it names constraints that are not known here: {error}") from None
 
 
@@ -426,7 +425,7 @@ def _against_charges(found: CertifiedUnivariate, formulation: Formulation, whose
     K = len(problem.costs)
     numbers = {
         "loss": "errors" if wanted.loss == "classes" else wanted.loss,
-        "N_min": max([wanted.N_min, *_sizes_of_leaves(found.words)]),
+        "N_min": max([wanted.N_min, *_sizes_of_leaves(found.words, data)]),
         "split_cost": float(wanted.split_cost),
         "unit": float(wanted.unit),
         "costs": (1.0 - np.eye(K) if wanted.costs is None else wanted.costs).tolist(),
@@ -475,13 +474,12 @@ def _against_constraints(
     return [f"constraints: the proof is of others than the file names ({texts})"]
 
 
-def _sizes_of_leaves(words: Words) -> list[int]:
+def _sizes_of_leaves(words: Words, data: Dataset) -> list[int]:
     """Return the least numbers of samples in a leaf by the constraints that a certificate names."""
     from mipforest.problem.constraints import MinLeaf
 
-    return [
-        one.least for one in constraints_in(words) if isinstance(one, MinLeaf) and isinstance(one.least, int)
-    ]
+    sizes = [one.samples(data) for one in constraints_in(words) if isinstance(one, MinLeaf)]
+    return [size for size in sizes if size is not None]
 
 
 def _near(stated: Any, computed: Any) -> bool:

@@ -324,15 +324,16 @@ def test_constraints_that_are_not_stated_are_named_before_the_search(table, tmp_
     assert not (tmp_path / "proof.gz").exists()
 
 
-def test_the_command_line_compares_what_is_stated_with_what_is_named(table, tmp_path):
+@pytest.mark.parametrize("least", ["3", "7.5%"])
+def test_the_command_line_compares_what_is_stated_with_what_is_named(table, tmp_path, least):
     run, path = CliRunner().invoke, tmp_path / "proof.gz"
-    constraints = ["--forbid", "a", "--min-leaf", "3", "--at-most-features", "2"]
+    constraints = ["--forbid", "a", "--min-leaf", least, "--at-most-features", "2"]
     asked = ["--data", str(table), "--model", "oct", "--depth", "2"]
     done = run(app, ["solve", *asked, *constraints, "--quiet", "--certificate", str(path)])
     assert done.exit_code == 0, done.output
     done = run(app, ["certify", str(path), *asked])
     assert done.exit_code == 0, done.output
-    assert "forbid a; at-most-features 2; min-leaf 3" in " ".join(done.output.split())
+    assert f"forbid a; at-most-features 2; min-leaf {least}" in " ".join(done.output.split())
     told = json.loads(run(app, ["certify", str(path), *asked, "--json"]).output)
     assert [one["kind"] for one in told["constraints"]] == ["forbid", "at-most-features", "min-leaf"]
     first, *lines = gzip.decompress(path.read_bytes()).splitlines()
@@ -341,7 +342,7 @@ def test_the_command_line_compares_what_is_stated_with_what_is_named(table, tmp_
         ([], "N_min: 3 in the proof, 1"),
         (
             header["constraints"][1:],
-            "the proof is of others than the file names (at-most-features 2; min-leaf 3)",
+            "the proof is of others than the file names (at-most-features 2; min-leaf",
         ),
         ([{"kind": "for-bid", "features": ["a"]}], "it names constraints that are not known here"),
         ([{"features": ["a"]}], "constraints are no list of objects with a kind"),

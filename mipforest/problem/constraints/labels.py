@@ -410,12 +410,16 @@ class MinLeaf(Constraint):
 
     def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:
         """Raise the least number of samples; a share of unlike weights is asked of each tree."""
-        data, least = problem.data, self.least
-        if isinstance(least, str):
-            if data.weighted:
-                return super().restrict(own, problem, thresholds)
-            least = math.ceil(share(self.kind, least) * data.n * (1.0 - ROUNDING))
+        least = self.samples(problem.data)
+        if least is None:
+            return super().restrict(own, problem, thresholds)
         return replace(own, N_min=max(own.N_min, least))
+
+    def samples(self, data: Dataset) -> int | None:
+        """Return the least number of samples of a leaf; ``None`` of a share of unlike weights."""
+        if not isinstance(self.least, str):
+            return self.least
+        return None if data.weighted else math.ceil(share(self.kind, self.least) * data.n * (1.0 - ROUNDING))
 
     def amounts(self, data: Dataset) -> tuple[FloatArray, float]:
         """Return what each training sample (n,) counts in its leaf, and the least sum of a leaf that holds any."""

@@ -11,6 +11,7 @@ from mipforest.errors import DataError, did_you_mean
 from mipforest.problem.constraints.constraint import Constraint
 from mipforest.problem.constraints.features import (
     AtMostFeatures,
+    AtMostOf,
     AtMostSplits,
     FeatureBudget,
     Forbid,
@@ -42,6 +43,9 @@ KINDS: dict[str, type[Constraint]] = {
         LimitLabel,
     )
 }
+
+#: Kinds that files have, and no option says.
+WITHOUT_OPTION: dict[str, type[Constraint]] = {AtMostOf.kind: AtMostOf}
 
 
 def read_constraints(path: Path) -> list[Constraint]:
@@ -87,11 +91,12 @@ def constraints_of(content: Mapping[str, Any]) -> list[Constraint]:
 
 
 def _kind(name: str) -> type[Constraint]:
-    if name not in KINDS:
+    known = KINDS | WITHOUT_OPTION
+    if name not in known:
         raise DataError(
-            f"there is no constraint {name!r}{did_you_mean(name, KINDS)}; there are {', '.join(KINDS)}"
+            f"there is no constraint {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}"
         )
-    return KINDS[name]
+    return known[name]
 
 
 def _text(cls: type[Constraint], given: Any) -> str:
