@@ -12,7 +12,7 @@ import mipforest
 from mipforest.data import Dataset
 from mipforest.edits import Edit, EditSession
 from mipforest.errors import DataError
-from mipforest.problem.constraints import AtMostFeatures, LimitLabel, MinLeaf, Recall
+from mipforest.problem.constraints import AtMostFeatures, AtMostOf, LimitLabel, MinLeaf, Recall
 from mipforest.solvers.solution import Status
 
 NAMES = ["a", "b", "c"]
@@ -187,7 +187,7 @@ def test_a_session_comes_back_from_its_file(tmp_path):
     problem = built("oct", 1)
     session = EditSession(problem, gap=0.0)
     session.pin(1, "b", (0.5, None))
-    session.limit(MinLeaf(2))
+    session.limit(MinLeaf(2), AtMostOf(1.0, {"a": 1.0, "b": 1.0}))
     session.leaf(2)
     session.undo()
     session.save(tmp_path / "edits.json")

@@ -21,7 +21,8 @@ back, as that only falls (:mod:`mipforest.searches.exact.open_intervals`).
 
 **Leaves of at least** ``N_min`` **samples.** More rows may allow a split that fewer do not, so keys and bounds are
 those of trees without this limit: these are inherited. Beside them, an evaluated threshold has its **value**, that of
-trees whose leaves are large enough, which counts for these rows alone.
+trees whose leaves are large enough, which counts for these rows alone. An evaluation at depth three raises the bounds
+first, at all thresholds; values are asked for where the bounds of both sides leave room below what is known.
 
 Ranks, weights and covers are those of distinct rows: samples that are equal in features and class are one; with the
 squared loss, those that are equal in features.

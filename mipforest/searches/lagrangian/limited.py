@@ -20,6 +20,7 @@ the relaxation than all else together.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Self
 
@@ -32,6 +33,10 @@ from mipforest.settings import FEASIBILITY_TOLERANCE
 
 #: Share of its side, or of its largest entry, by which rounding may take a sum beyond a limit: sums of a million terms.
 ROUNDING = 1e-9
+
+#: By how much a bound has to be above a whole number for the next one to be proven, and up to which spread of costs:
+#: rounding errors of sums are far below.
+WHOLE, MAX_WHOLE = 1e-4, 1e5
 
 #: Labellings of leaves that are tried one by one; beyond, a linear programme in integers is solved.
 MAX_LABELLINGS = 20_000
@@ -104,6 +109,23 @@ class LimitedTrees:
         """What costs of trees may differ by, above 0."""
         allowed = np.where(self.forbidden, -np.inf, self.cost).max(axis=1)
         return float(allowed[np.isfinite(allowed)].sum()) + self.alpha * (2**self.depth - 1) or 1.0
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether the labels of a tree cost a whole number in all."""
+        cost = self.cost[~self.forbidden]
+        return bool((cost == np.rint(cost)).all()) and self.spread <= MAX_WHOLE
+
+    def rounded_up(self, bounds: FloatArray | float) -> FloatArray:
+        """Return the least costs that trees may have from bounds on: whole numbers, and the costs of their splits."""
+        given = np.asarray(bounds, dtype=np.float64)
+        if not self.is_whole:
+            return given
+        found = np.full_like(given, np.inf)
+        for splits in range(2**self.depth):
+            cost = self.alpha * splits
+            found = np.minimum(found, np.ceil(given - cost - WHOLE) + cost)
+        return np.maximum(given, found)
 
     def capped(self, upper: float) -> Self:
         """Return the same with costs of at most twice that of a known tree, above 0, for any label of a sample.

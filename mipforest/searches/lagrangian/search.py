@@ -6,7 +6,8 @@ by :math:`f(T) + \sum_r \lambda_r (g_r(T) - h_r)`. With several limits the next 
 and those that these bounds favour, which would jump otherwise.
 
 **The bound** is taken for each threshold at the root by itself, as the exact search proves one for each: no tree is
-below the least of their best values, which is at least the greatest relaxation.
+below the least of their best values, which is at least the greatest relaxation. Where labels cost whole numbers, it is
+raised to the next value that a tree may have.
 
 **Trees.** The splits of every tree get the labels that are best within the limits. At depth 1 and 2
 :mod:`mipforest.searches.lagrangian.closing` finds what is between bound and incumbent. Deeper, a gap may remain, as the
@@ -166,7 +167,7 @@ class LagrangianSearch:
             cost, split, labels = closing.best_of_one_split()
             if len(split):
                 self._offer(split, labels)
-            found.bounds = np.maximum(found.bounds, cost - closing.rounding)
+            found.bounds = np.maximum(found.bounds, trees.rounded_up(cost - closing.rounding))
             if not np.isfinite(min(cost, found.cost)):
                 self._explain()
             self.look(found)
@@ -246,7 +247,7 @@ class LagrangianSearch:
             if outcome.chosen is not None:
                 self._offer_both(problem, outcome.chosen)
         if costs and len(by_threshold) == len(found.bounds):
-            found.bounds = np.maximum(found.bounds, by_threshold)
+            found.bounds = np.maximum(found.bounds, trees.rounded_up(by_threshold))
         return value
 
     def _next_prices(self, most: float, *, shares: bool = False) -> tuple[FloatArray, float] | None:
@@ -324,14 +325,14 @@ class LagrangianSearch:
             tried[root] = True
             least = closing.least(root)
             near, none_below = closing.spread_to(root, least)
-            found.bounds[near] = np.maximum(found.bounds[near], none_below)
-            found.bounds[root] = max(found.bounds[root], least)
+            found.bounds[near] = np.maximum(found.bounds[near], trees.rounded_up(none_below))
+            found.bounds[root] = max(found.bounds[root], float(trees.rounded_up(least)))
             if found.bounds[root] >= found.cost - closing.rounding:
                 if self._ended():
                     return
                 continue
             bound, value, splits, labels = closing.best(root, found.cost)
-            found.bounds[root] = max(found.bounds[root], bound)
+            found.bounds[root] = max(found.bounds[root], float(trees.rounded_up(bound)))
             if np.isfinite(value):
                 self._offer(splits, labels)
             if self._ended():
