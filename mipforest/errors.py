@@ -228,7 +228,8 @@ def close_names(word: str, known: Iterable[str], count: int = 1) -> list[str]:
         Greatest number of names to return.
     """
     spelled = {name.lower(): name for name in known}
-    return [spelled[name] for name in get_close_matches(word.lower(), spelled, n=count)]
+    # What was given may be no text: the message says what would be.
+    return [spelled[name] for name in get_close_matches(str(word).lower(), spelled, n=count)]
 
 
 def known_name(word: str, known: Iterable[str]) -> str:

@@ -5,12 +5,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from seeds import seeds
-from tolerance import at_least, at_most
+from tolerance import at_least, at_most, same
 
 from formulations.oct import Oct
 from formulations.policy import Policy
 from mipforest import constraints
-from mipforest.data import DataError, Dataset
+from mipforest.data import DataError, Dataset, load
+from mipforest.searches.lagrangian.limited import LimitedTrees
 
 #: Two sums of the same costs in another order, relative to what all samples may cost together.
 SUMS = 1e-9
@@ -195,3 +196,30 @@ def test_limits_on_labels_hold_beside_others_and_without_rows_that_read_labels()
     assert (np.asarray(result.tree.predict(data.X_raw)) == 1).sum() <= 10  # exact: a count
     with pytest.raises(DataError, match="sample 20"):
         constraints.forbid_label(problem, problem.data.classes[0], [20])
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 2.5])
+def test_bounds_are_raised_to_the_next_value_of_a_tree_and_no_further(alpha):
+    rng = np.random.default_rng(5)
+    X, y = rng.random((30, 2)), rng.integers(0, 2, 30)
+    base = min((y == 0).sum(), (y == 1).sum())
+    problem = Oct(alpha=alpha / base).build(Dataset.from_arrays(X, y), 2)
+    constraints.limit_label(problem, problem.data.classes[1], 0.3)
+    trees = LimitedTrees.of(problem.structure, 2, problem.restrictions.sums)
+    values = np.unique([k + alpha * splits for k in range(-5, 40) for splits in range(4)])
+    bounds = np.concatenate([rng.uniform(0, 12, 200), values[(values >= 0) & (values < 12)] + SUMS])
+    for bound, raised in zip(bounds, trees.rounded_up(bounds), strict=True):
+        assert at_least(raised, bound)
+        # What is within rounding of a value is that value.
+        assert not ((values > bound + 1e-3) & (values < raised - 1e-3)).any(), (bound, raised)
+        assert np.abs(values - raised).min() < 1e-3, (bound, raised)
+    weighted = Oct().build(Dataset.from_arrays(X, y, weights=rng.random(30)), 2)
+    constraints.limit_label(weighted, weighted.data.classes[1], 0.3)
+    trees = LimitedTrees.of(weighted.structure, 2, weighted.restrictions.sums)
+    assert same(float(trees.rounded_up(3.4)), 3.4)
+
+
+def test_whole_errors_close_what_prices_leave():
+    problem = Oct().build(load("breast_cancer"), 3)
+    constraints.limit_label(problem, "malignant", 0.298)
+    assert problem.solve("exact-search", time_limit=60).status == "optimal"
