@@ -57,5 +57,5 @@ def test_a_refusal_of_data_ends_in_what_to_do():
 
 def test_a_class_that_is_given_as_a_number_is_named_as_the_text_that_it_is():
     problem = mipforest.get_formulation("oct")().build(Dataset.from_arrays([[0.0], [1.0]], [0, 1]), 1)
-    with pytest.raises(DataError, match="has no class 1 .did you mean '1'"):
+    with pytest.raises(DataError, match=r"has no class 1 .did you mean '1'"):
         mipforest.constraints.limit_label(problem, 1, 0.5)
