@@ -178,7 +178,7 @@ def written_proof(problem: Any, depth: int, outcome: Any, path: Path) -> float:
         (int(thresholds.feature[k]), float(thresholds.value[k])) if k >= 0 else (-1, 0.0)
         for k in outcome.chosen
     ]
-    proof.write(path, {}, float(value_of(proof.problem, tree)), tree, bound)
+    proof.write(path, {}, float(value_of(proof.problem, tree, proof.constraints)), tree, bound)
     return bound
 
 
