@@ -567,6 +567,8 @@ _FEATURE = re.compile(_NODE + r"(?P<feature>[^<>]+)")
 class Split(Constraint):
     """A split: samples with a value below a threshold go left at a node, others right.
 
+    In a model of univariate splits the node splits on the feature; a hyperplane may be any that sends the samples so.
+
     Attributes
     ----------
     feature
