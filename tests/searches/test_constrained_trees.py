@@ -322,7 +322,7 @@ def agree(seed, case=one_case, **kind):
 
 
 def test_trees_within_constraints_are_those_of_an_enumeration():
-    for seed in range(FEW):
+    for seed in (*range(FEW), 1616):  # the best tree within limits on labels breaks what is asked of trees
         agree(seed)
 
 

@@ -566,10 +566,11 @@ class Constrained:
             return found
         if found.tree is not None and np.isfinite(self.incumbent.offer(found.tree)) and found.ended:
             return found
-        # Prices leave a gap: the best tree within limits on labels is then the first one that is listed, too.
-        is_open = lists and self._lists and not (found.ended and found.tree is None)
-        listable = self.problem.topology.depth <= MAX_LISTED and not self._over()
-        return self._listed(charged, numbers, found, own) if is_open and listable else found
+        # Prices leave a gap, or the tree breaks what is asked of trees: the first one that is listed is the best one.
+        is_left = self._lists and not (found.ended and found.tree is None)
+        if is_left and lists and self.problem.topology.depth <= MAX_LISTED and not self._over():
+            return self._listed(charged, numbers, found, own)
+        return replace(found, ended=False) if is_left else found
 
     def _charged(self, box: _Box) -> tuple[UnivariateProblem, IntArray]:
         """Return what the trees of a box are charged, and (q,) what its thresholds are among all."""
