@@ -39,8 +39,7 @@ class UsedLimit(NamedTuple):
 
     def excess(self, used: Sequence[bool]) -> Fraction:
         """Return by how much the groups that are used cost more than the limit."""
-        paid = (Fraction(cost) for cost, is_used in zip(self.costs, used, strict=True) if is_used)
-        return sum(paid, Fraction(0)) - Fraction(self.most)
+        return _excess(self.costs, used, self.most)
 
 
 class SplitLimit(NamedTuple):
@@ -51,8 +50,13 @@ class SplitLimit(NamedTuple):
 
     def excess(self, splits: Sequence[bool]) -> Fraction:
         """Return by how much the nodes that split weigh more than the limit."""
-        paid = (Fraction(weight) for weight, does in zip(self.weights, splits, strict=True) if does)
-        return sum(paid, Fraction(0)) - Fraction(self.most)
+        return _excess(self.weights, splits, self.most)
+
+
+def _excess(costs: Sequence[float], counts: Sequence[bool], most: float) -> Fraction:
+    """Return by how much the costs that count are more than a limit together."""
+    paid = (Fraction(cost) for cost, does in zip(costs, counts, strict=True) if does)
+    return sum(paid, Fraction(0)) - Fraction(most)
 
 
 class Box(NamedTuple):
@@ -154,21 +158,18 @@ class Constraints:
         """Return the trees that keep what is said of nodes."""
         return Box(self.first <= self.last, self.must).settled()
 
-    def emptiness(self, box: Box) -> str:
-        """Say why a box has no tree that keeps all limits; empty where that is not known."""
-        if (box.must & ~box.allowed.any(axis=1)).any():
-            return "a node has to split, and cannot"
+    def excludes(self, box: Box) -> bool:
+        """Return whether the decisions of a box leave no tree that keeps all limits."""
         known = box.uses
-        for limit in self.used:
-            if limit.excess([any(some <= group for some in known) for group in limit.groups]) > 0:
-                return "what is used costs more than a limit"
-        for group in self.required:
-            if not box.allowed[:, sorted(group)].any():
-                return "no node may use what is required"
-        for split in self.splits:
-            if split.excess(box.must.tolist()) > 0:
-                return "nodes that have to split weigh more than a limit"
-        return ""
+        return (
+            bool((box.must & ~box.allowed.any(axis=1)).any())
+            or any(
+                limit.excess([any(some <= group for some in known) for group in limit.groups]) > 0
+                for limit in self.used
+            )
+            or any(not box.allowed[:, sorted(group)].any() for group in self.required)
+            or any(split.excess(box.must.tolist()) > 0 for split in self.splits)
+        )
 
     def require_tree(self, splits: Sequence[tuple[int, int]]) -> None:
         """Refuse a tree outside the constraints.
@@ -243,7 +244,7 @@ class Reader:
         depth: int,
         values: IntArray,
         integer: Callable[[str, str, int, int], int],
-        double: Callable[[str, str, float], float],
+        double: Callable[..., float],
     ) -> None:
         self.found, self.values = Constraints.none(depth, values), values
         self._integer, self._double, self._next_node = integer, double, 0
@@ -288,17 +289,17 @@ class Reader:
     def _splits(self, words: list[str]) -> None:
         B = len(self.found.must)
         require(len(words) == B + 1, f"the line 'splits' has no limit and {B} weights")
-        most, *weights = (self._double(word, "a number of a limit on splits", 0.0) for word in words)
+        most, *weights = (self._double(word, "a number of a limit on splits", least=0.0) for word in words)
         self.found = replace(self.found, splits=(*self.found.splits, SplitLimit(tuple(weights), most)))
 
     def _used(self, words: list[str], following: Callable[[], list[str]]) -> None:
         require(len(words) == 2, "the line 'used' has no limit and number of groups")
-        most = self._double(words[0], "a limit on features", 0.0)
+        most = self._double(words[0], "a limit on features", least=0.0)
         groups, costs = list[frozenset[int]](), list[float]()
         for _ in range(self._integer(words[1], "the groups of a limit", 1, MAX_CELLS)):
             own = following()
             require(len(own) > 2 and own[0] == "group", "no line 'group' in its place")
-            costs.append(self._double(own[1], "the cost of a group", 0.0))
+            costs.append(self._double(own[1], "the cost of a group", least=0.0))
             groups.append(self._features(own[2:]))
         limit = UsedLimit(tuple(groups), tuple(costs), most)
         self.found = replace(self.found, used=(*self.found.used, limit))

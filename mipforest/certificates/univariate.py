@@ -425,11 +425,7 @@ def values_of(X: FloatArray) -> IntArray:
 
 def _constraints(problem: Problem, lines: Lines) -> tuple[Constraints, list[str]]:
     """Read the constraints, and the words of the line behind them."""
-
-    def double(word: str, what: str, least: float) -> float:
-        return _double(word, what, least=least)
-
-    reader = Reader(problem.depth, values_of(problem.X), _integer, double)
+    reader = Reader(problem.depth, values_of(problem.X), _integer, _double)
     following = reader.read(lines.words(), lines.words)
     return reader.found, following
 
@@ -650,7 +646,7 @@ class _Proof:
             )
             if step == "none":
                 require(
-                    self.constraints.emptiness(box), "a box is said to have no tree, and keeps every limit"
+                    self.constraints.excludes(box), "a box is said to have no tree, and keeps every limit"
                 )
                 continue
             self._take(box)

@@ -117,7 +117,7 @@ def divide(proof: Proof, search: Constrained, bound: float) -> None:
     search.deadline = lambda: inf  # writing a proof is no part of the time limit
     while boxes:
         box = boxes.pop()
-        if constraints.emptiness(box):
+        if constraints.excludes(box):
             steps.append(Step("none"))
             continue
         found = _without_room(constraints, box)
