@@ -318,7 +318,7 @@ def differences(found: Certified | CertifiedUnivariate, asked: Asked) -> tuple[l
 def _against_its_names(found: Certified | CertifiedUnivariate) -> tuple[list[str], str]:
     """Compare the numbers of a proof with those of the model that its first line names."""
     from mipforest.problem.parameters import plain_parameters_of
-    from mipforest.problem.registry import formulation_classes, make_formulation
+    from mipforest.problem.registry import formulation_classes
 
     words = found.words
     if not words.model:
@@ -338,8 +338,7 @@ def _against_its_names(found: Certified | CertifiedUnivariate) -> tuple[list[str
     if odd:
         return [f"{words.model} has no parameter {odd[0]!r} such as the file names"], ""
     try:
-        formulation = make_formulation(words.model, dict(words.parameters), words.variant or None)
-        return _against_numbers(found, formulation, "by the file's own parameters"), ""
+        return _against_numbers(found, _named(words), "by the file's own parameters"), ""
     except (MipforestError, ValueError, TypeError) as error:
         return [f"the file names {words.model} with parameters that it does not take ({error})"], ""
 
@@ -447,7 +446,6 @@ def _against_constraints(
     from mipforest.certificates import Certified
     from mipforest.model import Model
     from mipforest.problem.problem_data import ProblemData
-    from mipforest.problem.registry import make_formulation
     from mipforest.problem.structure import UnivariateProblem
     from mipforest.searches.univariate.certified import constraints_of
     from mipforest.trees import Topology
@@ -455,8 +453,7 @@ def _against_constraints(
     words = found.words
     if isinstance(found, Certified) or not (words.model or formulation):
         return []
-    if formulation is None:
-        formulation = make_formulation(words.model, dict(words.parameters), words.variant or None)
+    formulation = formulation or _named(words)
     instance = formulation.bind(data, Topology(found.depth))
     named = tuple(constraints_in(words))
     problem = ProblemData(formulation, instance, Model(), 0.0, 0.0, unfinished=True, constraints=named)
@@ -472,6 +469,13 @@ def _against_constraints(
         return []
     texts = "; ".join(map(str, named)) or "none"
     return [f"constraints: the proof is of others than the file names ({texts})"]
+
+
+def _named(words: Words) -> Formulation:
+    """Return the formulation that a certificate names."""
+    from mipforest.problem.registry import make_formulation
+
+    return make_formulation(words.model, dict(words.parameters), words.variant or None)
 
 
 def _sizes_of_leaves(words: Words, data: Dataset) -> list[int]:
@@ -512,14 +516,13 @@ def _digest(found: Certified | CertifiedUnivariate, data: Dataset, formulation: 
 
     from mipforest.certificates import Certified
     from mipforest.heuristics.node_problems import digest_of_data
-    from mipforest.problem.registry import make_formulation
 
     data = _without_forbidden(data, found.words.forbidden)
     if isinstance(found, Certified):
         return digest_of_data(data)
     words = found.words
     if formulation is None and words.model:
-        formulation = make_formulation(words.model, dict(words.parameters), words.variant or None)
+        formulation = _named(words)
     charged = None if formulation is None else _charged(formulation, data)
     y = np.asarray(data.y if charged is None else charged.y, dtype=np.float64)
     return found.problem._replace(X=data.X, y=y, weight=data.weights).digest()
