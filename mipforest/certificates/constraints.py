@@ -151,8 +151,14 @@ class Constraints:
 
     @property
     def empties(self) -> bool:
-        """Whether leaves may be empty: a node that has to split may part none of its samples."""
-        return bool(self.must.any() or self.required or self.splits)
+        """Whether leaves may be empty: a split may part none of its samples.
+
+        A node may have to split, or stand above one that may split where it may not itself.
+        """
+        above = (np.arange(1, len(self.must)) - 1) // 2
+        first, last = self.first[1:], self.last[1:]
+        beyond = (first <= last) & ((first < self.first[above]) | (last > self.last[above]))
+        return bool(self.must.any() or self.required or self.splits or beyond.any())
 
     def box(self) -> Box:
         """Return the trees that keep what is said of nodes."""

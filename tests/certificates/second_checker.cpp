@@ -352,6 +352,15 @@ Constraints read_constraints(Line& line, const Problem& problem) {
     found.has_limits = !found.used.empty() || !found.required.empty() || !found.splits.empty();
     found.empties = !found.required.empty() || !found.splits.empty();
     for (bool has_to : found.box.must) found.empties = found.empties || has_to;
+    // A split that parts nothing may stand above one that its own node may not have.
+    for (int t = 1; t < B; ++t) {
+        const auto& above = found.box.splits[(t - 1) / 2];
+        for (const auto& [f, range] : found.box.splits[t]) {
+            const auto own = above.find(f);
+            const bool inside = own != above.end() && own->second.first <= range.first && range.last <= own->second.last;
+            found.empties = found.empties || !inside;
+        }
+    }
     found.box.settle();
     return found;
 }

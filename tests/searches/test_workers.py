@@ -21,7 +21,7 @@ from formulations.oct import Oct
 from formulations.olct import Olct
 from mipforest.data import Dataset, load
 from mipforest.errors import ClusterError, NotAllowed, Unsupported
-from mipforest.problem.constraints import Forbid, MinLeaf
+from mipforest.problem.constraints import Forbid, LimitLabel, MinLeaf, OncePerPath, Split
 from mipforest.searches import workers as module
 from mipforest.searches.exact import search as exact_module
 from mipforest.searches.exact.search import exact_search
@@ -170,16 +170,26 @@ def test_slices_grow_with_what_is_open():
 # ---------------------------------------------------------------------- refusals
 
 
-def test_with_constraints_the_same_tree_is_found_on_workers(here):
-    problem = Oct().build(harder(60), 3)
-    problem.constrain(Forbid((problem.data.features.labels[0],)), MinLeaf(2))
-    alone, there = problem.solve("exact-search"), problem.solve("exact-search", dask=here)
-    assert there.status == "optimal"
-    assert same(there.objective, alone.objective)
-    assert not any("this machine alone" in warning for warning in there.solution.warnings)
-    uneven = Oct().build(harder(30), 3)
-    uneven.constrain(Forbid((uneven.data.features.labels[0],), (0,)))
-    result = uneven.solve("exact-search", dask=here)
+@pytest.mark.parametrize(("depth", "n"), [(3, 60), (4, 30)])
+def test_with_constraints_the_same_tree_is_found_on_workers(here, depth, n):
+    data = harder(n)
+    first, second = data.features.labels[:2]
+    for asked in (
+        (Forbid((first,)), MinLeaf(2)),
+        (Forbid((first,), (0, 1)), Split(second, None, 1), OncePerPath()),
+    ):
+        problem = Oct().build(data, depth)
+        problem.constrain(*asked)
+        alone, there = problem.solve("exact-search"), problem.solve("exact-search", dask=here)
+        assert there.status == "optimal"
+        assert same(there.objective, alone.objective)
+        assert not any("this machine alone" in warning for warning in there.solution.warnings)
+
+
+def test_limits_on_labels_are_searched_on_this_machine(here):
+    problem = Oct().build(harder(30), 3)
+    problem.constrain(LimitLabel(problem.data.classes[1], 0.2))
+    result = problem.solve("exact-search", dask=here)
     assert result.status == "optimal"
     assert any("this machine alone" in warning for warning in result.solution.warnings)
 

@@ -354,7 +354,7 @@ class WalkedPart(Part):
         self.next = np.zeros(1, np.int64)
 
     def _with_masks(self, use: NDArray[np.uint8], group: IntArray) -> tuple[Tables, Any]:
-        masked = self._tables.masked(use, group, np.zeros(2, np.uint8))
+        masked = self._tables.masked(use, group, np.zeros(2, np.uint8), parts_none=False)
         return masked.loops, (masked, use, group)
 
     def leaf(self, rows: BoolArray) -> float:

@@ -4,6 +4,9 @@
 (:mod:`mipforest.searches.exact.open_intervals`). One more level is an outer search over thresholds of the root, which
 solves both sides by searches of one level less. These begin anew: to go on with the open intervals of the searches of
 fewer rows, as covers are inherited, takes 20 to 40 % more time, measured at four levels on raisin, wilt and segment.
+
+In a :class:`~mipforest.searches.exact.boxes.Box` the nodes of the upper levels begin with covers of their own features,
+and each side of an outer root is searched in its part of the box.
 """
 
 from __future__ import annotations
@@ -12,14 +15,15 @@ import heapq
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.covers import (
     BEST,
     DONE,
@@ -34,7 +38,6 @@ from mipforest.searches.exact.covers import (
 from mipforest.searches.exact.open_intervals import (
     ALL,
     CLOSING,
-    EVALUATED,
     EVALUATING,
     LENGTH,
     LOWER,
@@ -98,7 +101,7 @@ def _intervals(n: int, pool: int) -> OpenIntervals:
         task_key=np.zeros((AT_A_TIME, 4)),
         task_at=np.zeros((AT_A_TIME, 10), np.int64),
         counts=np.zeros(4, np.int64),
-        value=np.full(2, np.inf),
+        value=np.full(1, np.inf),
         best=np.full(6, -1, np.int64),
     )
 
@@ -153,7 +156,7 @@ class Evaluated:
     t
         The threshold.
     bounds
-        Lower bounds on the losses of both sides, for leaves of any size.
+        Lower bounds on the losses of both sides, for leaves of any size: those that more rows inherit.
     pairs
         Pairs of sides that were evaluated.
     value, splits
@@ -186,6 +189,8 @@ class CoverSearch:
         Loss of a tree that is known: only better ones are looked for.
     tables
         Those of the rows, if they are there already.
+    box
+        Trees to search among, settled; without it, all. Each of its features may be used by some node.
     stop
         Shared with other searches; see :mod:`mipforest.searches.exact.covers`.
     """
@@ -199,15 +204,16 @@ class CoverSearch:
         tolerance: float,
         incumbent: float,
         tables: LossTables | None = None,
+        box: Box | None = None,
         stop: IntArray | None = None,
     ) -> None:
-        self.rows, self.depth, self.cost, self.tolerance = rows, depth, cost, tolerance
+        self.rows, self.depth, self.cost, self.tolerance, self.box = rows, depth, cost, tolerance, box
         self.stop = np.array([0, np.iinfo(np.int64).max]) if stop is None else stop
         #: Pairs of sides that were evaluated, and whether the caller stopped the search.
         self.pairs, self.interrupted = 0, False
-        self._cutoff, self._leaf = incumbent, rows.leaf()
         # Rows that lose nothing may be missing: where any size will do, a leaf without rows is none too small.
-        value = self._leaf if rows.N_min == 1 or rows.size.sum() >= rows.N_min else np.inf
+        is_leaf = not self._has_to_split and (rows.N_min == 1 or rows.size.sum() >= rows.N_min)
+        value = rows.leaf() if is_leaf else np.inf
         self._known = min(incumbent, value)
         #: Feature and threshold of the nodes of the best tree in heap order, -1 for a leaf; ``None``: the known one.
         self.splits: list[tuple[int, int]] | None = [(-1, -1)] if value < incumbent else None
@@ -215,11 +221,13 @@ class CoverSearch:
         self.tables: Any = tables
         if depth in (2, 3) and tables is None and not self.is_trivial:
             self.tables = tables_of(rows)
+        if self.tables is not None and box is not None:
+            self.tables = self.tables.masked(*box.masks(), parts_none=box.may_part_none)
         #: State of a search of three levels, and the heap of a deeper one.
         self.state: OpenIntervals | None = None
         self.open: list[OuterInterval] = []
-        #: Least bound of what is evaluated at present; least one of what was evaluated, for leaves of any size.
-        self._taken, self._evaluated, self._number = np.inf, np.inf, len(rows.rank)
+        #: Least bound of what is evaluated at present.
+        self._taken, self._number = np.inf, len(rows.rank)
         self._works: list[Workspace] = []
         self._sides: list[Any] = []
 
@@ -230,7 +238,12 @@ class CoverSearch:
         """Whether nothing better than the incumbent can be found."""
         rows = self.rows
         too_few = rows.size.sum() < rows.N_min or int(rows.n_values.max(initial=1)) < 2
-        return self._known <= self.tolerance or bool(too_few)
+        return self._known <= self.tolerance or bool(too_few and not self._has_to_split)
+
+    @property
+    def _has_to_split(self) -> bool:
+        """Whether the root has to split."""
+        return self.box is not None and bool(self.box.must[0])
 
     @property
     def incumbent(self) -> float:
@@ -251,17 +264,23 @@ class CoverSearch:
         """Proven lower bound on the loss of every tree."""
         return max(0.0, min(self.incumbent, self._least + self.cost))
 
-    @property
-    def free_bound(self) -> float:
-        """Proven lower bound on the loss of every tree with leaves of any size, no more than the known loss."""
-        least = min(self._evaluated, self._least)
-        if self.state is not None:
-            least = min(least, float(self.state.value[EVALUATED]))
-        return max(0.0, min(self._leaf, self._cutoff, least + self.cost))
-
     def _first_cover(self) -> Cover:
         """Return the cover of the thresholds that the root may have."""
-        return first_cover(self.rows)
+        return first_cover(self.rows, None if self.box is None else self.box.allowed[0])
+
+    def _first_intervals(self) -> list[tuple[int, int, int]]:
+        """Return feature, first and last threshold of the intervals that a root begins with."""
+        rows, features = self.rows, self._first_cover().at[:, 0].tolist()
+        allowed = rows.allowed()
+        found = [(f, *allowed[f].tolist()) for f in features if allowed[f, 0] <= allowed[f, 1]]
+        if rows.N_min > 1 and self.box is not None and self.box.may_part_none:
+            # A split that parts none of the rows leaves no side too small; one threshold stands for all such.
+            for f in features:
+                if rows.rank[f].min(initial=1) > 0:
+                    found.append((f, 1, 1))
+                if rows.rank[f].max(initial=0) < rows.n_values[f] - 1:
+                    found.append((f, int(rows.n_values[f]) - 1, int(rows.n_values[f]) - 1))
+        return found
 
     # ------------------------------------------------------------------ two levels
 
@@ -324,8 +343,8 @@ class CoverSearch:
             if self.depth == 2:
                 least = max(self._known, self.cost)  # the root's split is paid
                 value = np.where(np.isinf(value), value, np.minimum(value, least))
-        if (allowed := self._allowed_at_root()) is not None:
-            value[~np.repeat(allowed, self.rows.n_values - 1)] = np.inf
+        if self.box is not None:
+            value[~np.repeat(self.box.allowed[0], self.rows.n_values - 1)] = np.inf
         self._taken = float(value.min(initial=np.inf)) - self.cost if self.is_stopped else np.inf
         best = int(value.argmin()) if len(value) and not self.is_stopped else -1
         if best >= 0 and value[best] < self._known - self.tolerance:
@@ -337,10 +356,6 @@ class CoverSearch:
     def is_stopped(self) -> bool:
         """Whether it was told to stop."""
         return bool(self.stop[FLAG])
-
-    def _allowed_at_root(self) -> BoolArray | None:
-        """Return (p,) which features the root may split on; ``None`` for all."""
-        return None
 
     def _first_thresholds(self) -> IntArray:
         """Return the number of each feature's first threshold."""
@@ -380,29 +395,30 @@ class CoverSearch:
 
     def _begin_three(self) -> None:
         """Open all thresholds of the root that leaves allow."""
-        allowed, features = self.rows.allowed(), self._first_cover().at[:, 0].tolist()
-        covers = self._covers_of_sides(features)
+        intervals = self._first_intervals()
+        covers = self._covers_of_sides([f for f, _, _ in intervals])
         starts = np.cumsum([0, *(len(cover.at) for cover, _ in covers)])
         n = int(starts[-1])
-        state = intervals_for(len(features), n)
+        state = intervals_for(len(intervals), n)
         where: dict[tuple[int, int], tuple[int, int]] = {}
         for (cover, sides), start in zip(covers, starts.tolist(), strict=False):
             state.pool.at[start : start + len(cover.at)] = cover.at
             where |= dict.fromkeys(sides, (start, len(cover.at)))
-        for f in features:
-            low, high = allowed[f].tolist()
-            if low <= high:
-                i = state.counts[OPEN]
-                state.key[i, WIDTH] = self.tables.loops.weight_below[f, -1]
-                state.at[i] = f, low, high, i, *where[0, f], *where[1, f]
-                state.counts[OPEN] += 1
-        state.counts[USED], state.counts[NEXT] = n, len(features) + 1
+        for i, (f, low, high) in enumerate(intervals):
+            state.key[i, WIDTH] = self.tables.loops.weight_below[f, -1]
+            state.at[i] = f, low, high, i, *where[0, f], *where[1, f]
+        state.counts[OPEN] = len(intervals)
+        state.counts[USED], state.counts[NEXT] = n, len(self.rows.rank) + len(intervals) + 1
         state.value[OWN_KNOWN] = self._known - self.cost
         self.state = state
 
     def _covers_of_sides(self, features: list[int]) -> list[tuple[Cover, list[tuple[int, int]]]]:
         """Return covers that say nothing, each with the sides of root features that it is for."""
-        return [(first_cover(self.rows), [(side, f) for side in range(2) for f in features])]
+        rows, box = self.rows, self.box
+        if box is None:
+            return [(first_cover(rows), [(side, f) for side in range(2) for f in features])]
+        sides = [(side, f) for side in range(2) for f in dict.fromkeys(features)]
+        return [(first_cover(rows, box.allowed_below(side, f)), [(side, f)]) for side, f in sides]
 
     def _grow_state(self, n_tasks: int) -> None:
         """Give open intervals more memory, without what is no longer used of the pool."""
@@ -486,11 +502,10 @@ class CoverSearch:
 
     def _begin_outer(self) -> None:
         """Open all thresholds of the root that leaves allow."""
-        size, allowed = self.rows.size.sum(), self.rows.allowed().tolist()
+        size = float(self.rows.size.sum())
         self.open = [
-            OuterInterval(0.0, -float(size), f, f, low, high)
-            for f, (low, high) in enumerate(allowed)
-            if low <= high
+            OuterInterval(0.0, -size, i, f, low, high)
+            for i, (f, low, high) in enumerate(self._first_intervals())
         ]
         heapq.heapify(self.open)
 
@@ -500,7 +515,6 @@ class CoverSearch:
             return None
         known = self._known - self.cost
         if self.open[0].bound >= known - self.tolerance:
-            self._evaluated = min(self._evaluated, self.open[0].bound)
             self.open.clear()
             return None
         if self.open[0].bound >= known - gap * abs(self._known):
@@ -508,27 +522,36 @@ class CoverSearch:
         return heapq.heappop(self.open)
 
     def _evaluate_outer(self, interval: OuterInterval, t: int = 0) -> Evaluated:
-        """Evaluate a threshold, the one in the middle of its interval where none is given, by searches of its sides."""
+        """Evaluate a threshold, the one in the middle of its interval where none is given, by searches of its sides.
+
+        Where leaves have a least size, bounds that parts of the interval inherit are those of leaves of any size, and
+        trees are looked for where these leave room.
+        """
         f, known = interval.feature, self._known - self.cost - self.tolerance
         rank = self.rows.rank[f]
         t = t or middle_threshold(np.sort(rank), interval.low, interval.high)
-        bounds, values, pairs = [interval.left, interval.right], [np.inf, np.inf], 0
+        bounds, values, pairs, ended = [interval.left, interval.right], [np.inf, np.inf], 0, True
         trees: list[list[tuple[int, int]]] = [[], []]
-        ended = True
-        for side, chosen in enumerate((rank < t, rank >= t)):
-            # The other side's bound of the whole interval: a part of it goes on with what is found here.
-            keep = known - (interval.right if side == 0 else interval.left)
-            part = CoverSearch(
-                self.rows.take(chosen), self.depth - 1, cost=self.cost, tolerance=self.tolerance, incumbent=keep,
-                stop=self.stop,
-            )  # fmt: skip
-            ended = part.solve()
-            pairs += part.pairs
-            bounds[side] = max(bounds[side], part.free_bound)
-            if part.splits is not None:
-                values[side], trees[side] = part.incumbent, part.tree()
-            if not ended:
-                break
+        sides = [self.rows.take(rank < t), self.rows.take(rank >= t)]
+        boxes = [None, None] if self.box is None else [self.box.below(side, f) for side in range(2)]
+        for least in (1, self.rows.N_min) if self.rows.N_min > 1 else (1,):
+            for side, (rows, box) in enumerate(zip(sides, boxes, strict=True)):
+                if self.box is not None and box is None:
+                    bounds[side] = np.inf  # no tree of the box has this feature at its root
+                if not ended or (least > 1 and sum(bounds) >= known) or bounds[side] == np.inf:
+                    continue
+                # A part of the interval goes on with what is found here beside the other side's bound of all of it.
+                other = bounds[1 - side] if least > 1 else (interval.right, interval.left)[side]
+                part = CoverSearch(
+                    replace(rows, N_min=least), self.depth - 1, cost=self.cost, tolerance=self.tolerance,
+                    incumbent=known - other, box=box, stop=self.stop,
+                )  # fmt: skip
+                ended = part.solve()
+                pairs += part.pairs
+                if least == 1:
+                    bounds[side] = max(bounds[side], part.bound)
+                if least == self.rows.N_min and part.splits is not None:
+                    values[side], trees[side] = part.incumbent, part.tree()
         splits = _under(f, t, trees[0], trees[1], self.depth) if np.isfinite(sum(values)) else []
         return Evaluated(ended, t, (bounds[0], bounds[1]), pairs, sum(values), splits)
 
@@ -542,7 +565,6 @@ class CoverSearch:
             return
         known = self._known - self.cost - self.tolerance
         (left, right), t, f = found.bounds, found.t, interval.feature
-        self._evaluated = min(self._evaluated, left + right)
         first, beyond = interval.low, interval.high
         last, after = t - 1, t + 1
         if self.rows.loss in ("classes", "costs"):
@@ -660,18 +682,17 @@ class CoverSearch:
                 self._collect()
                 return ended, self.interrupted
             self._begin_outer()
-            smaller = CoverSearch(
-                self.rows, self.depth - 1, cost=self.cost, tolerance=self.tolerance, incumbent=np.inf
-            )
-            part = monotonic() + SHARE_OF_FEWER * (deadline - monotonic())
-            _, self.interrupted = smaller.run(
-                gap=0.0, deadline=min(deadline, part), threads=threads, look=look, max_pairs=max_pairs
-            )
-            self.pairs += smaller.pairs
-            root = self._grow(smaller)
-            if self.interrupted or monotonic() >= deadline:
-                return False, self.interrupted
-            first, batches = self._take_at(*root), 0
+            first, batches = None, 0
+            if (smaller := self._smaller()) is not None:
+                part = monotonic() + SHARE_OF_FEWER * (deadline - monotonic())
+                _, self.interrupted = smaller.run(
+                    gap=0.0, deadline=min(deadline, part), threads=threads, look=look, max_pairs=max_pairs
+                )
+                self.pairs += smaller.pairs
+                root = self._grow(smaller)
+                if self.interrupted or monotonic() >= deadline:
+                    return False, self.interrupted
+                first = self._take_at(*root)
             while True:
                 # Deep trees take long: the first few are known before many are begun.
                 batch: list[tuple[OuterInterval, int]] = []
@@ -695,9 +716,22 @@ class CoverSearch:
 
     # ------------------------------------------------------------------ trees
 
+    def _smaller(self) -> Self | None:
+        """Return a search for the best tree of a level less; ``None`` where nodes of the last level have to split."""
+        upper, box = 2 ** (self.depth - 1) - 1, None
+        if self.box is not None and (box := self.box.above(upper)) is None:
+            return None
+        return type(self)(
+            self.rows, self.depth - 1, cost=self.cost, tolerance=self.tolerance, incumbent=np.inf, box=box
+        )
+
     def _grow(self, smaller: CoverSearch) -> tuple[int, int]:
         """Take the tree of a search with a level less, with the best splits below; return its root's split."""
-        smaller.depth = self.depth
+        if smaller.splits is None:
+            return -1, -1
+        if self.box is not None:
+            smaller.splits = smaller.tree()
+        smaller.depth, smaller.box = self.depth, self.box
         nodes, value = smaller.tree(), 0.0
         here: dict[int, Rows] = {0: self.rows}
         for node in range(2 ** (self.depth + 1) - 1):
@@ -727,6 +761,8 @@ class CoverSearch:
     def tree(self) -> list[tuple[int, int]]:
         """Return feature and threshold of all nodes of the best tree in heap order, -1 where one does not split."""
         assert self.splits is not None
+        if self.box is not None:
+            return self._tree_in(self.box)
         given = dict(enumerate(self.splits))
         nodes = [(-1, -1)] * (2**self.depth - 1)
         if given[0][0] < 0:
@@ -752,6 +788,40 @@ class CoverSearch:
             here[2 * node + 1] = rows.take(~right), 2 * source + 1
             here[2 * node + 2] = rows.take(right), 2 * source + 2
         return nodes
+
+    def _tree_in(self, box: Box) -> list[tuple[int, int]]:
+        """As :meth:`tree`, in a box: a split stays where it parts none of the rows, as its node may have to split."""
+        assert self.splits is not None
+        given, B = dict(enumerate(self.splits)), 2**self.depth - 1
+        nodes = [(-1, -1)] * B
+        here: dict[int, tuple[BoolArray, tuple[int, ...]]] = {
+            0: (np.ones(self.rows.rank.shape[1], dtype=bool), ())
+        }
+        for t in range(B):
+            if t not in here:
+                continue
+            members, path = here.pop(t)
+            if 2 * t + 1 < B or self.depth == 1:
+                f, threshold = given.get(t, (-1, -1))
+            else:
+                f, threshold = self._last(self.rows.take(members), box, t, path)
+            if f < 0:
+                continue
+            nodes[t], right = (f, threshold), self.rows.rank[f] >= threshold
+            here[2 * t + 1] = members & ~right, (*path, f)
+            here[2 * t + 2] = members & right, (*path, f)
+        return nodes
+
+    def _last(self, rows: Rows, box: Box, node: int, path: tuple[int, ...]) -> tuple[int, int]:
+        """Return the best split of a node of the last level; -1 where a leaf loses no more."""
+        best = np.inf if box.must[node] else rows.leaf() - self.tolerance
+        above, found = {int(box.group[f]) for f in path} - {-1}, (-1, -1)
+        for f, values in enumerate(rows.splits(self.cost, parts_none=True)):
+            if box.allowed[node, f] and int(box.group[f]) not in above and len(values):
+                t = int(values.argmin())
+                if values[t] < best:
+                    best, found = float(values[t]), (f, t + 1)
+        return found
 
 
 def middle_threshold(ranks: Int32Array, low: int, high: int) -> int:

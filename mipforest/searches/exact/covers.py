@@ -118,7 +118,7 @@ def restrict(tables: Tables, sides: Any, f: int, t: int) -> None:
 def leaf_below(tables: Tables, f: int, t: int, right: bool) -> tuple[float, float]:
     """Return the loss of one leaf for the rows below a threshold, or for those from it on.
 
-    The second number is its value: infinite if there are fewer than ``N_min`` samples.
+    The second number is its value: infinite if there are samples, but fewer than ``N_min``.
     """
     loss = call(tables.leaf, (tables.words, f, t, 1 if right else 0))
     if tables.N_min <= 1:
@@ -126,7 +126,7 @@ def leaf_below(tables: Tables, f: int, t: int, right: bool) -> tuple[float, floa
     size, last = tables.size_below[f, t], tables.size_below.shape[1] - 1
     if right:
         size = tables.size_below[f, last] - size
-    return loss, loss if size >= tables.N_min else np.inf
+    return loss, loss if size >= tables.N_min or size == 0 else np.inf
 
 
 @kernel

@@ -50,9 +50,8 @@ THRESHOLD, EVALUATION = 8, 9
 #: :func:`advance` does next.
 OPEN, USED, NEXT, STAGE = range(4)
 
-#: Entries of :attr:`OpenIntervals.value`: value of both sides that is known; least bound, for leaves of any size, of
-#: the thresholds that were evaluated.
-OWN_KNOWN, EVALUATED = range(2)
+#: Entry of :attr:`OpenIntervals.value`: value of both sides that is known.
+OWN_KNOWN = 0
 
 #: Entries of :attr:`Workspace.counts` behind the pairs: whether an evaluation is to go on.
 BEGUN = 1
@@ -76,7 +75,7 @@ class OpenIntervals(NamedTuple):
     task_key, task_at
         (T, 4) and (T, 10) intervals that are being evaluated.
     counts, value
-        (4,) and (2,): see the names of their entries.
+        (4,) and (1,): see the names of their entries.
     best
         (6,) feature and threshold of the root, and of the splits of its sides, of the best tree; -1 in front if none is
         better than the value that was known.
@@ -251,7 +250,6 @@ def _close(
     keep, t = s.value[OWN_KNOWN] - tolerance, at[THRESHOLD]
     f, low, high = at[FEATURE], at[LOW], at[HIGH]
     left, right = found[BOUND], found[BOUND + 1]
-    s.value[EVALUATED] = min(s.value[EVALUATED], left + right)
     # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
     near, weight = reach(tables, left + right - keep), tables.weight_below[f]
     a = t - 1

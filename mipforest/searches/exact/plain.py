@@ -41,6 +41,8 @@ class PlainTables(NamedTuple):
         (n,) target, and place in its order.
     size
         (n,) number of samples in each row.
+    last
+        (p,) greatest rank of each feature, also where no row has it.
     below
         (p, U + 1, V) sums over the rows below each rank.
     """
@@ -54,6 +56,7 @@ class PlainTables(NamedTuple):
     target: FloatArray
     place: Int32Array
     size: IntArray
+    last: IntArray
     below: FloatArray
     use: NDArray[np.uint8]
     group: IntArray
@@ -284,8 +287,7 @@ def _scan(
 @kernel
 def _parts_none(tables: PlainTables, rows: PlainSide, g: int, by: Int32Array, low: int, high: int) -> bool:
     """Return whether some threshold of a feature parts none of the rows of a side with other ranks in an interval."""
-    begin, m, rank = rows.span[0], rows.span[1], tables.rank[g]
-    last = rank[tables.order[g, tables.order.shape[1] - 1]]
+    begin, m, rank, last = rows.span[0], rows.span[1], tables.rank[g], tables.last[g]
     least, most = last, 0
     for i in range(begin, begin + m):
         row = rows.order[g, i]

@@ -15,7 +15,7 @@ from mipforest.errors import ClusterError
 from mipforest.heuristics.thresholds import Thresholds
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
-from mipforest.searches.exact.boxes import Box, BoxSearch
+from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, CoverSearch
 from mipforest.searches.exact.slices import CoverSlices, SlicedSearch, Stated
 from mipforest.searches.exact.tables import MAX_BYTES, MAX_SHORT_RANKS, Rows, bytes_of_ranks, kind_of
@@ -167,8 +167,7 @@ def exact_search(
         ``most_nodes``, and what their preparation is excluded from. Value and bound are the same; of equally good
         trees it may be another one.
     box
-        Trees to search among, settled: up to depth 3. Without it, all. Where it has no tree,
-        the bound is infinite.
+        Trees to search among, settled: up to depth 4. Without it, all. Where it has no tree, the bound is infinite.
 
     Raises
     ------
@@ -195,11 +194,7 @@ def exact_search(
     on_workers = dask is not None and depth >= LEAST_ON_WORKERS and most_nodes is None
     kind = SlicedSearch if on_workers else CoverSearch
     known = best * unit - base
-    found: CoverSearch
-    if box is not None:
-        found = BoxSearch(rows, depth, box, cost=cost, tolerance=tolerance, incumbent=known)
-    else:
-        found = kind(rows, depth, cost=cost, tolerance=tolerance, incumbent=known)
+    found: CoverSearch = kind(rows, depth, cost=cost, tolerance=tolerance, incumbent=known, box=box)
 
     def look() -> bool:
         if on_progress is None:
@@ -211,7 +206,7 @@ def exact_search(
         by_threshold = found.each_threshold(deadline=deadline, look=look)
         ended, interrupted = not found.is_stopped, found.interrupted
     elif dask is not None and isinstance(found, SlicedSearch):
-        stated = Stated(rows, cost, tolerance, tiny_rows(problem.loss, rows))
+        stated = Stated(rows, cost, tolerance, box, tiny_rows(problem.loss, rows))
         with Workers(dask, CoverSlices, stated, budget or TimeBudget(), deadline - monotonic()) as workers:
             try:
                 ended, interrupted = found.hand_out(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mipforest.searches import compile_by
+from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.cover_search import (
     AT_A_TIME,
     COMPILING_SECONDS,
@@ -128,7 +129,7 @@ class Stated(NamedTuple):
 
     Attributes
     ----------
-    rows, cost, tolerance
+    rows, cost, tolerance, box
         As for :class:`~mipforest.searches.exact.cover_search.CoverSearch`.
     tiny
         A few rows for which the same is compiled.
@@ -137,7 +138,15 @@ class Stated(NamedTuple):
     rows: Rows
     cost: float
     tolerance: float
+    box: Box | None
     tiny: Rows
+
+    def search(self, depth: int) -> SlicedSearch:
+        """Return a search of some levels that begins without a tree; in a box, of its upper nodes."""
+        box = None if self.box is None else self.box.above(2**depth - 1)
+        return SlicedSearch(
+            self.rows, depth, cost=self.cost, tolerance=self.tolerance, incumbent=np.inf, box=box
+        )
 
 
 class CoverSlices(Part):
@@ -189,10 +198,7 @@ class CoverSlices(Part):
         """
         until = monotonic() + seconds
         if depth not in self._searches:
-            rows, cost, tolerance, _ = self._problem
-            self._searches[depth] = SlicedSearch(
-                rows, depth, cost=cost, tolerance=tolerance, incumbent=np.inf
-            )
+            self._searches[depth] = self._problem.search(depth)
         part = copy(self._searches[depth])
         return part.slice(
             intervals, t=t, gap=gap, until=until, threads=min(threads, AT_A_TIME), shared=shared
@@ -302,16 +308,14 @@ class SlicedSearch(CoverSearch):
             self.open, self.state = taken_out(self.state), None  # type: ignore[assignment]
         else:
             self._begin_outer()
-            smaller = SlicedSearch(
-                self.rows, self.depth - 1, cost=self.cost, tolerance=self.tolerance, incumbent=np.inf
-            )
-            share = monotonic() + SHARE_OF_FEWER * (until - monotonic())
-            _, interrupted = smaller.hand_out(workers, gap=0.0, threads=threads, look=look, until=share)
-            self.pairs += smaller.pairs
-            root = self._grow(smaller)
-            if interrupted:
-                return False, True
-            first = self._take_at(*root)
+            if (smaller := self._smaller()) is not None:
+                share = monotonic() + SHARE_OF_FEWER * (until - monotonic())
+                _, interrupted = smaller.hand_out(workers, gap=0.0, threads=threads, look=look, until=share)
+                self.pairs += smaller.pairs
+                root = self._grow(smaller)
+                if interrupted:
+                    return False, True
+                first = self._take_at(*root)
         return self._share_out(first, workers, gap, threads, until, look)
 
     def _share_out(

@@ -244,14 +244,19 @@ class LossTables:
             return side
         return side._replace(sized=words_of(_at_work(self.plain, sized)), allowed=sized.allowed)
 
-    def masked(self, use: NDArray[np.uint8], group: IntArray, must: NDArray[np.uint8]) -> LossTables:
-        """Return the same tables with masks; see :mod:`mipforest.searches.exact.domains`."""
+    def masked(
+        self, use: NDArray[np.uint8], group: IntArray, must: NDArray[np.uint8], *, parts_none: bool
+    ) -> LossTables:
+        """Return the same tables with masks; see :mod:`mipforest.searches.exact.domains`.
+
+        ``parts_none`` tells whether a split that parts none of the samples of an upper node counts, too.
+        """
 
         def put(tables: Any) -> Any:
             if isinstance(tables, GatheredTables):
                 return tables._replace(classes=put(tables.classes))
             if isinstance(tables, PlainTables):
-                tables = tables._replace(parts_none=int(must.any()))
+                tables = tables._replace(parts_none=int(parts_none))
             return tables._replace(use=use, group=group)
 
         own = put(self.own)
@@ -421,6 +426,7 @@ def plain_tables(rows: Rows) -> PlainTables:
         target=rows.target,
         place=place,
         size=rows.size,
+        last=rows.n_values - 1,
         below=_below(rows, rows.costs),
         **any_split(p),
     )

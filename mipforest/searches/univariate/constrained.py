@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from mipforest.searches.lagrangian.search import LagrangianSearch
 
 #: Depth up to which trees are listed, and up to which boxes differ from node to node.
-MAX_LISTED = 3
+MAX_LISTED, MAX_UNEVEN = 3, 4
 
 #: Searches of the whole box, in cost, that all largest sets of features may take together, and sets that are looked at.
 FEW_SETS, MAX_SETS = 6.0, 50_000
@@ -69,10 +69,13 @@ SMALL = 1e-6
 
 def refusal(restrictions: Restrictions, depth: int) -> str:
     """Say which restrictions are not kept; empty where all are."""
-    if (restrictions.is_even and not restrictions.asked) or depth <= MAX_LISTED:
+    if restrictions.asked and depth > MAX_LISTED:
+        what, most = "is asked of trees that are listed", MAX_LISTED
+    elif not restrictions.is_even and depth > MAX_UNEVEN:
+        what, most = "differs from node to node", MAX_UNEVEN
+    else:
         return ""
-    what = "is asked of trees that are listed" if restrictions.asked else "differs from node to node"
-    return f"a constraint {what}, which the search keeps up to depth {MAX_LISTED}, and depth is {depth}"
+    return f"a constraint {what}, which the search keeps up to depth {most}, and depth is {depth}"
 
 
 def given_to_nodes(fixed: tuple[FixedSplit, ...]) -> dict[int, IntArray]:
@@ -285,8 +288,8 @@ class Constrained:
             self.incumbent.offer(self._cart(chosen))
 
     def _offer_shallower(self, box: _Box) -> None:
-        """Offer the best tree of one level less, where that is fast and the search may take long."""
-        if self.problem.topology.depth != FAST_DEPTH + 1 or self._lists:
+        """Offer the best tree of few levels, which is found at once, where the search may take long."""
+        if self.problem.topology.depth <= FAST_DEPTH or self._lists:
             return
         upper, parts = 2**FAST_DEPTH - 1, [box]
         while parts and not self._over():
@@ -628,7 +631,7 @@ class Constrained:
         if not self.nodes:
             compile_kernels(budget, charged, depth)
         # A cluster is prepared for one long search, not for each of hundreds of boxes.
-        long = within is None and not self._number and depth >= LEAST_ON_WORKERS
+        long = not self._number and depth >= LEAST_ON_WORKERS
         dask = self.settings.dask if long else None
         self.on_workers = self.on_workers or dask is not None
         outcome = exact_search(

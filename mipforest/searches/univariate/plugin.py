@@ -29,8 +29,8 @@ ON_ONE_MACHINE = "exact-search runs on this machine alone: a cluster helps it fr
 
 #: The same where there are constraints.
 ON_ONE_MACHINE_CONSTRAINED = (
-    "exact-search runs on this machine alone: with constraints a cluster helps it from depth 3 on, where all nodes may "
-    "split on the same features and no labels are limited"
+    "exact-search runs on this machine alone: with constraints a cluster helps it from depth 3 on, where no labels are "
+    "limited"
 )
 
 #: What is told where a certificate was asked for and there is nothing to certify.

@@ -1,0 +1,128 @@
+"""The best tree of a box against a recursion over its definition, which knows no bounds."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from seeds import seeds
+from tolerance import at_most, same
+
+from mipforest.data import Dataset
+from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.problem.structure import UnivariateProblem
+from mipforest.searches.exact.boxes import Box
+from mipforest.searches.exact.search import exact_search
+
+#: What bounds are lowered by at most, for what rounding makes of sums.
+LOWERED = 1e-7
+
+
+class Recursion:
+    """The best tree of a box: each node is a leaf or has one of its splits, which may part none of its samples."""
+
+    def __init__(self, problem, depth, box):
+        thresholds = problem.thresholds
+        self.right = thresholds.value[:, None] < thresholds.X[thresholds.group][:, thresholds.feature].T
+        self.feature, self.y = thresholds.feature, np.asarray(problem.y)
+        self.problem, self.box, self.depth = problem, box, depth
+        self.best = cache(self.best)
+
+    def leaf(self, members):
+        y = self.y[list(members)]
+        if 0 < len(y) < self.problem.N_min:
+            return np.inf
+        if self.problem.loss == "squared":
+            return ((y - y.mean()) ** 2).sum() if len(y) else 0.0
+        return len(y) - np.bincount(y, minlength=1).max(initial=0)
+
+    def best(self, node, members, above):
+        box = self.box
+        least = np.inf if node < len(box.must) and box.must[node] else self.leaf(members)
+        if node >= len(box.must):
+            return least
+        for split, f in enumerate(self.feature):
+            if not box.allowed[node, f] or (box.group[f] >= 0 and box.group[f] in above):
+                continue
+            inside = above | ({box.group[f]} if box.group[f] >= 0 else set())
+            sides = [tuple(i for i in members if self.right[split, i] == side) for side in (False, True)]
+            if any(0 < len(part) < self.problem.N_min for part in sides):
+                continue
+            value = self.problem.split_cost + self.best(2 * node + 1, sides[0], frozenset(inside))
+            if value < least:
+                least = min(least, value + self.best(2 * node + 2, sides[1], frozenset(inside)))
+        return least
+
+    def value_of(self, chosen):
+        """The loss of the tree of some thresholds, which is in the box, in units of one sample."""
+        here, lost = {0: (tuple(range(len(self.y))), ())}, 0.0
+        for node in range(2 ** (self.depth + 1) - 1):
+            if node not in here:
+                continue
+            members, above = here.pop(node)
+            split = chosen[node] if node < len(chosen) else -1
+            if split < 0:
+                assert node >= len(chosen) or not self.box.must[node]
+                lost += self.leaf(members)
+                continue
+            f = self.feature[split]
+            assert self.box.allowed[node, f]
+            assert self.box.group[f] < 0 or self.box.group[f] not in above
+            for side in (False, True):
+                own = tuple(i for i in members if self.right[split, i] == side)
+                here[2 * node + 1 + side] = own, (*above, self.box.group[f])
+            lost += self.problem.split_cost
+        return lost
+
+
+def drawn(seed, depth):
+    """A problem, and a settled box, ``None`` where it has no tree."""
+    rng = np.random.default_rng([seed, depth])
+    n, p, values = int(rng.integers(4, 11)), int(rng.integers(2, 4)), int(rng.integers(2, 4))
+    X = rng.integers(0, values, (n, p)).astype(float)
+    loss = ("classes", "squared")[seed % 2]
+    y = rng.integers(0, 2 + seed % 3 // 2, n) if loss == "classes" else rng.integers(0, 7, n) / 2
+    y[:2] = 0, 1
+    task = "classification" if loss == "classes" else "regression"
+    thresholds = find_thresholds(Dataset.from_arrays(X, y, task=task))
+    B = 2**depth - 1
+    problem = UnivariateProblem(
+        thresholds=thresholds,
+        y=y,
+        loss=loss,
+        N_min=int(rng.integers(1, 4)),
+        split_cost=float(rng.choice([0.0, 0.25])),
+    )
+    has_any = np.diff(thresholds.first) > 0
+    allowed = (rng.random((B, p)) < rng.choice([0.4, 0.7, 1.0])) & has_any
+    must = rng.random(B) < rng.choice([0.0, 0.1, 0.3])
+    group = np.where(rng.random(p) < rng.choice([0.0, 0.6]), np.arange(p), -1)
+    box = Box(allowed, must, group).settled()
+    return problem, box
+
+
+@pytest.mark.parametrize("seed", seeds(60, 1500))
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_best_tree_of_a_box(depth, seed):
+    problem, box = drawn(seed, depth)
+    if box is None:
+        return
+    used = np.flatnonzero(box.allowed.any(axis=0))
+    if not len(used):
+        return
+    truth = Recursion(problem, depth, box)
+    least = truth.best(0, tuple(range(len(problem.y))), frozenset())
+    some, numbers = problem.thresholds.among(used)
+    inside = Box(box.allowed[:, used], box.must, box.group[used])
+    found = exact_search(replace(problem, thresholds=some), depth, box=inside)
+    assert found.ended
+    if not np.isfinite(least):
+        assert found.chosen is None
+        assert found.bound == np.inf
+        return
+    assert same(found.value, least)
+    assert at_most(found.bound, least)
+    assert found.bound >= least - LOWERED
+    assert found.chosen is not None
+    chosen = np.where(found.chosen >= 0, numbers[found.chosen], -1)
+    assert same(truth.value_of(chosen), least)
