@@ -282,7 +282,12 @@ class Miret(Formulation):
     def with_cutoff(
         self, instance: MiretInstance, value: float, changes: ModelChanges
     ) -> MiretInstance | None:
-        if self.variant != "tight" or changes.loosened:
+        return None if changes.loosened else self.with_all_trees(instance)
+
+    def with_all_trees(self, instance: MiretInstance) -> MiretInstance | None:
+        if (instance.least_intercept == -1.0).all():
+            return instance
+        if self.variant != "tight":
             return None
         return replace(instance, least_intercept=np.full(instance.topology.n_branches, -1.0))
 

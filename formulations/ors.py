@@ -256,7 +256,12 @@ class RiskScore(Formulation):
         return np.inf if free else -np.inf
 
     def with_cutoff(self, instance: RiskInstance, value: float, changes: ModelChanges) -> RiskInstance | None:
-        return replace(instance, cards=instance.cards.with_all_signs())
+        return self.with_all_trees(instance)
+
+    def with_all_trees(self, instance: RiskInstance) -> RiskInstance:
+        return (
+            instance if self.variant == "paper" else replace(instance, cards=instance.cards.with_all_signs())
+        )
 
     # ------------------------------------------------------------------ cards and solutions
 

@@ -322,6 +322,9 @@ class Ort(ConstantLeafTree):
         asks_for_values = self.variant != "paper" and changes.blocks & {"beta0", "f", "L"}
         return -np.inf if asks_for_values else np.inf
 
+    def with_all_trees(self, instance: OrtInstance) -> OrtInstance | None:
+        return instance if self.variant == "paper" else None
+
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> OrtInstance:
         if self.variant == "paper":
             return super().bind(data, topology, budget)

@@ -299,6 +299,9 @@ class OrtL(RegressionTree):
         moved = changes.loosened or changes.locked("beta0").any()
         return -np.inf if moved else instance.upper_bound
 
+    def with_all_trees(self, instance: OrtLInstance) -> OrtLInstance | None:
+        return instance if self.variant == "paper" else None
+
     def with_cutoff(self, instance: OrtLInstance, value: float, changes: ModelChanges) -> OrtLInstance | None:
         proven = self._limits_used(changes) and self.valid_below(instance, changes) > -np.inf
         if not (proven and np.isfinite(value)):

@@ -228,6 +228,9 @@ class LinearTree(Formulation):
             return upper_bound
         return -np.inf if changes.loosened or changes.locked("b").any() else upper_bound
 
+    def with_all_trees(self, instance: LinearInstance) -> LinearInstance | None:
+        return instance if np.isinf(instance.limits.upper_bound) else None
+
     def with_cutoff(
         self, instance: LinearInstance, value: float, changes: ModelChanges
     ) -> LinearInstance | None:

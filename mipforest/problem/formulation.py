@@ -14,7 +14,7 @@ from mipforest.errors import MipforestError, Unsupported
 from mipforest.model import Model
 from mipforest.problem.operations import Instance, Operations
 from mipforest.problem.parameters import ParameterError, parameters_of
-from mipforest.problem.part import Part, with_all_trees
+from mipforest.problem.part import Part
 from mipforest.problem.problem import HAND_OVER, Problem
 from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import one_blas_thread
@@ -202,7 +202,12 @@ class Formulation(Operations):
         own.check_data(data, topology)
         own.check_weights(data)
         with one_blas_thread():
-            instance = with_all_trees(own, own.bind(data, topology, TimeBudget()))
+            instance = own.with_all_trees(own.bind(data, topology, TimeBudget()))
+        if instance is None:
+            raise Unsupported(
+                f"variant {own.variant} of {own.name} leaves out trees that are no optimum of it alone, and other rows "
+                f"of the model may want these; its variants are {', '.join(own.variants)}"
+            )
         part = Part(own, instance, model.under(prefix))
         own.declare(part.model, instance)
         return part

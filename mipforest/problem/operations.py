@@ -264,6 +264,22 @@ class ModelOperations(ABC):
         """
         return None
 
+    def with_all_trees(self, instance: Any) -> Instance | None:
+        """Return an instance whose model leaves out no tree, whatever rows are added: that of a part of a larger model.
+
+        Parameters
+        ----------
+        instance
+            What :meth:`bind` returned.
+
+        Returns
+        -------
+        Instance
+            ``None`` where the variant rests on what an optimum of the formulation alone is.
+        """
+        found: Instance = instance
+        return found
+
     def constants_proven(self, instance: Any, value: float, changes: ModelChanges) -> bool:  # noqa: ARG002
         """Return whether the variant's constants are proven to cut off no solution better than some value.
 

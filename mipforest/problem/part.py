@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from mipforest.data import Dataset
-from mipforest.errors import Unsupported
-from mipforest.model import LinearExpr, Model, QuadraticExpr, Values
-from mipforest.model.expressions import concatenate
+from mipforest.model import LinearExpr, QuadraticExpr, Values
 from mipforest.model.model import Scope
-from mipforest.problem.model_changes import BuiltModel, free_name
+from mipforest.problem.model_changes import free_name
 from mipforest.problem.operations import Instance, Operations
 from mipforest.trees import Predictor, Topology
 
@@ -65,29 +61,3 @@ class Part:
         """Return the objective by the definition of the tree of values of the whole model."""
         tree = self.formulation.decode(self.model.values_of(values), self.instance)
         return float(self.formulation.evaluate(tree, self.instance))
-
-
-def with_all_trees(formulation: Operations, instance: Instance) -> Instance:
-    """Return an instance whose model leaves out no tree, whatever rows are added.
-
-    Raises
-    ------
-    Unsupported
-        If the variant rests on what an optimum of the formulation alone is, and has no such instance.
-    """
-    alone = Model()
-    formulation.declare(alone, instance)
-    built = BuiltModel(alone)
-    # A row that reads every variable, each with a number of its own: nothing may be left out for its sake.
-    every = concatenate([block.ravel() for block in alone.variables.values()])
-    alone.add("rows_of_others", np.arange(1.0, every.size + 1) @ every <= 1e15)
-    changes = built.changes()
-    if formulation.valid_below(instance, changes) == np.inf:
-        return instance
-    whole = formulation.with_cutoff(instance, np.inf, changes)
-    if whole is None:
-        raise Unsupported(
-            f"variant {formulation.variant} of {formulation.name} leaves out trees that are no optimum of it alone, "
-            f"and other rows of the model may want these; its variants are {', '.join(formulation.variants)}"
-        )
-    return whole
