@@ -8,7 +8,7 @@ from tolerance import at_most, same
 import mipforest
 from mipforest import constraints
 from mipforest.data import Dataset
-from mipforest.problem.constraints import AtMostFeatures, AtMostSplits, FeatureBudget, Forbid
+from mipforest.problem.constraints import AtMostFeatures, AtMostSplits, FeatureBudget, Forbid, GroupBudget
 
 NAMES = ["a", "b", "c"]
 
@@ -47,7 +47,27 @@ def at_root(problem):
     problem.model.add("not_here", problem.model[name][0, "a"] == 0)
 
 
+def visits(problem):
+    """A visit is paid once, whichever of a and b it tells; c needs another one."""
+    used, visit = constraints.features_used(problem), problem.model.binary("visit", 2)
+    problem.model.add("first_visit", used["a"] + used["b"] <= 2 * visit[0])
+    problem.model.add("second_visit", used["c"] <= visit[1])
+    problem.model.add("one_visit", 2 * visit[0] + visit[1] <= 2)
+
+
+def of_nodes(problem):
+    """Binaries above those of every node, and no larger than needed."""
+    own, a = problem.model.binary("own", 3), problem.model["a"]
+    for t in range(3):
+        problem.model.add(f"at_{t}", own >= a[t])
+    problem.model.add("no_more", own <= a.sum(axis=0))
+    problem.model.add("one", own.sum() <= 1)
+
+
 CASES = [
+    ("oct", {"alpha": 0.0}, visits, GroupBudget(2, (("a", "b"), ("c",)), (2.0, 1.0))),
+    ("margot", {"C": 2.0}, visits, GroupBudget(2, (("a", "b"), ("c",)), (2.0, 1.0))),
+    ("oct", {"alpha": 0.0, "variant": "paper"}, of_nodes, GroupBudget(1, (("a",), ("b",), ("c",)))),
     ("oct", {"alpha": 0.0}, splits, AtMostSplits(2)),
     ("oct", {"alpha": 0.0}, weighed, AtMostSplits(3, (1.0, 2.0, 2.0))),
     ("oct", {"alpha": 0.0}, used, AtMostFeatures(1)),
@@ -58,7 +78,7 @@ CASES = [
 ]
 
 
-@pytest.mark.first_cases(7)
+@pytest.mark.first_cases(10)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("model", "parameters", "write", "expected"), CASES)
 def test_they_are_read_and_kept(model, parameters, write, expected, seed):
@@ -118,7 +138,45 @@ def a_term(problem):
     m.minimize(m.objective_expression + 0.1 * m["d"].sum())
 
 
-@pytest.mark.parametrize("write", [a_lower_limit, two_signs, a_term])
+def a_binary_of_the_root(problem):
+    at_root = problem.model.binary("at_root")
+    problem.model.add(
+        "tie", problem.formulation.expressions(problem.model, problem.instance).features()[0, 0] <= at_root
+    )
+    problem.model.add("limit", at_root <= 0)
+
+
+def a_binary_from_below(problem):
+    visit = problem.model.binary("visit")
+    problem.model.add("tie", constraints.features_used(problem)["a"] <= visit)
+    problem.model.add("at_least", visit >= 1)
+
+
+def a_binary_that_is_less(problem):
+    visit, used = problem.model.binary("visit"), constraints.features_used(problem)
+    problem.model.add("tie", used["a"] + used["b"] <= visit)  # at most one of them, too
+    problem.model.add("limit", visit <= 1)
+
+
+def a_binary_that_forbids(problem):
+    visit, used = problem.model.binary("visit"), constraints.features_used(problem)
+    problem.model.add("tie", used["a"] + used["b"] <= 2 * visit)
+    problem.model.add("only_with_a", visit <= used["a"])
+    problem.model.add("limit", visit <= 1)
+
+
+OTHERS = [
+    a_lower_limit,
+    two_signs,
+    a_term,
+    a_binary_of_the_root,
+    a_binary_from_below,
+    a_binary_that_is_less,
+    a_binary_that_forbids,
+]
+
+
+@pytest.mark.parametrize("write", OTHERS)
 def test_what_is_none_of_them_is_left_to_the_rows(write):
     problem = built("oct", {"alpha": 0.0}, 2)
     splits(problem)

@@ -4,7 +4,9 @@ A row is one of these where it limits a sum of binaries with coefficients of one
 
 - binaries of :func:`mipforest.constraints.features_used` or ``columns_used``: a budget of features;
 - ``a`` or ``uses`` of single nodes, or weights that are 0: features forbidden at nodes;
-- ``d``: a limit on splits (:class:`~mipforest.problem.constraints.AtMostSplits`).
+- ``d``: a limit on splits (:class:`~mipforest.problem.constraints.AtMostSplits`);
+- binaries of the user's, each at least as large as whether some features are used: a budget of groups
+  (:class:`~mipforest.problem.constraints.GroupBudget`).
 
 Rows on predictions, with any coefficients and sides, are limits on sums over labels where the formulation reads them
 (:meth:`~mipforest.problem.operations.ModelOperations.label_sums`).
@@ -15,13 +17,20 @@ All rows are read, or none: what is left would be rows that a search does not se
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.data.columns import counted_as_one
+from mipforest.data.columns import counted_as_one, features_of_columns
 from mipforest.problem.constraints.constraint import Built, Constraint
-from mipforest.problem.constraints.features import AtMostFeatures, AtMostSplits, FeatureBudget, Forbid
+from mipforest.problem.constraints.features import (
+    AtMostFeatures,
+    AtMostSplits,
+    FeatureBudget,
+    Forbid,
+    GroupBudget,
+)
 from mipforest.problem.constraints.labels import LabelRows
 from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.structure import LabelSums
@@ -50,25 +59,134 @@ def read_by_hand(problem: Built, stated: BuiltModel) -> list[Constraint]:
     neutral = problem.formulation.expressions(problem.model, problem.instance).neutral_rows()
     changes, n = stated.changes(neutral), stated.n_columns
     bounded = np.isfinite(changes.lower[:n]).any() or np.isfinite(changes.upper[:n]).any()
-    new = [name for name in problem.model.variables if name not in stated.blocks]
-    if changes.loosened or bounded or stated.added_terms().any or not set(new) <= _ADDED.keys():
+    own = [name for name in problem.model.variables if name not in stated.blocks and name not in _ADDED]
+    if changes.loosened or bounded or stated.added_terms().any:
         return []
     known = {row for name in _ADDED if name in problem.model.variables for row in _ADDED[name]}
+    if any(block.binary is not None for block in changes.added if block.name not in known):
+        return []
+    rows = [
+        _Row(
+            block.A.indices[at], block.A.data[at], float(block.lower[i]), float(block.upper[i])
+        ).without_zeros()
+        for block in changes.added
+        if block.name not in known
+        for i in range(block.A.shape[0])
+        for at in (slice(block.A.indptr[i], block.A.indptr[i + 1]),)
+    ]
     found: list[Constraint] = []
-    for block in changes.added:
-        if block.name in known:
-            continue
-        if block.binary is not None:
+    if own:
+        counted = _counted(problem, own, rows)
+        if counted is None:
             return []
-        for i in range(block.A.shape[0]):
-            entries = slice(block.A.indptr[i], block.A.indptr[i + 1])
-            used = block.A.data[entries] != 0.0
-            where, coefficients = block.A.indices[entries][used], block.A.data[entries][used]
-            read = _read(problem, where, coefficients, block.lower[i], block.upper[i])
-            if read is None:
-                return []
-            found += read
+        rows, found = counted
+    for row in rows:
+        read = _read(problem, row.columns, row.coefficients, row.lower, row.upper)
+        if read is None:
+            return []
+        found += read
     return found
+
+
+class _Row(NamedTuple):
+    """A row: its columns, their coefficients, and its sides."""
+
+    columns: IntArray
+    coefficients: FloatArray
+    lower: float
+    upper: float
+
+    def without_zeros(self) -> _Row:
+        used = self.coefficients != 0.0
+        return self._replace(columns=self.columns[used], coefficients=self.coefficients[used])
+
+    def from_above(self) -> _Row | None:
+        """Return the row with one side, which limits it from above; ``None`` if it has two or none."""
+        if np.isfinite(self.lower) == np.isfinite(self.upper):
+            return None
+        return (
+            self if np.isfinite(self.upper) else _Row(self.columns, -self.coefficients, -np.inf, -self.lower)
+        )
+
+
+def _counted(
+    problem: Built, own: Sequence[str], rows: Sequence[_Row]
+) -> tuple[list[_Row], list[Constraint]] | None:
+    r"""Read binaries of the user's that count features, with the rows that limit their sums.
+
+    A binary u with rows :math:`u \ge x` for binaries x that tell whether features are used is at least whether some of
+    them is. Where else it is limited from above alone, it may as well be just that.
+
+    Returns
+    -------
+    tuple
+        The rows without one of these binaries, and budgets; ``None`` where they are something else.
+    """
+    blocks = [problem.model.variables[name] for name in own]
+    columns = np.concatenate([block.columns.ravel() for block in blocks])
+    if not all(
+        (block.lower == 0.0).all() and (block.upper == 1.0).all() and block.integer.all() for block in blocks
+    ):
+        return None
+    above: dict[int, set[int]] = {int(u): set() for u in columns}
+    below: list[tuple[int, set[int]]] = []
+    limits, others = list[_Row](), list[_Row]()
+    for given in rows:
+        is_own = np.isin(given.columns, columns)
+        row = given.from_above() if is_own.any() else given
+        if not is_own.any():
+            others.append(given)
+        elif row is None:
+            return None
+        elif is_own.all():
+            if (row.coefficients < 0).any() or row.upper < 0.0:
+                return None
+            limits.append(row)
+        elif is_own.sum() == 1 and row.upper == 0.0:
+            u, coefficient = int(row.columns[is_own][0]), float(row.coefficients[is_own][0])
+            rest, amounts = row.columns[~is_own].tolist(), row.coefficients[~is_own]
+            if coefficient < 0 and (amounts > 0).all() and (len(rest) == 1 or amounts.sum() <= -coefficient):
+                if len(rest) == 1 and amounts[0] > -coefficient:
+                    return None
+                above[u] |= set(rest)
+            elif coefficient > 0 and (amounts <= -coefficient).all():
+                below.append((u, set(rest)))
+            else:
+                return None
+        else:
+            return None
+    groups = {u: _features_of(problem, reads) for u, reads in above.items()}
+    if any(not above[u] <= reads for u, reads in below):
+        return None
+    budgets: list[Constraint] = []
+    for row in limits:
+        paid = [groups[u] for u in row.columns.tolist()]
+        if None in paid:
+            return None
+        budgets.append(
+            GroupBudget(row.upper, tuple(map(tuple, filter(None, paid))), tuple(row.coefficients.tolist()))
+        )
+    return others, budgets
+
+
+def _features_of(problem: Built, columns: set[int]) -> list[str] | None:
+    """Return the features of which one is used where one of some columns is 1; ``None`` where it is something else."""
+    data, found, read = problem.data, set[int](), set[int]()
+    of_columns = features_of_columns(data)
+    for name, block in problem.model.variables.items():
+        for j in range(data.p) if block.size else ():
+            if name == "feature_used":
+                own = [int(block.columns[j])]
+            elif name in ("a", "uses") and block.shape == (problem.topology.n_branches, data.p):
+                own = block.columns[:, j].tolist()  # at all nodes
+            elif name == "column_used":
+                own = [int(c) for c, features in zip(block.columns, of_columns, strict=True) if j in features]
+            else:
+                break
+            if columns.issuperset(own):
+                found.add(j)
+                read |= set(own)
+    return [data.features.labels[j] for j in sorted(found)] if found and read == columns else None
 
 
 def _add_sums(problem: Built, sums: LabelSums) -> None:

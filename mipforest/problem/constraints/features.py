@@ -286,6 +286,80 @@ class FeatureBudget(Constraint):
 
 
 @dataclass(frozen=True)
+class GroupBudget(Constraint):
+    """A largest cost of groups of columns or features, such as what one blood sample tells: a group is paid once.
+
+    Attributes
+    ----------
+    budget
+        The largest cost.
+    groups
+        Names of the columns or features of each group. A group is paid if the tree uses some of them.
+    cost
+        Cost of each group, at least 0; 1 for each when left out.
+    """
+
+    budget: float
+    groups: tuple[tuple[str, ...], ...]
+    cost: tuple[float, ...] | None = None
+
+    kind: ClassVar[str] = "group-budget"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "budget", _amount(self.budget, "the budget", self.kind))
+        object.__setattr__(self, "groups", tuple(names(self.kind, group) for group in self.groups))
+        cost = (1.0,) * len(self.groups) if self.cost is None else tuple(self.cost)
+        if len(cost) != len(self.groups):
+            raise DataError(
+                f"{self.kind}: {len(cost)} costs for {len(self.groups)} groups; give one for each"
+            )
+        object.__setattr__(self, "cost", tuple(_amount(one, "a cost", self.kind) for one in cost))
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """No option has groups; see :meth:`from_dict`."""
+        raise DataError(f"{cls.kind}: {text!r} is no budget, groups and costs; give these by name")
+
+    @property
+    def words(self) -> str:
+        """The budget, and the groups with their costs."""
+        groups = (
+            f"{joined(group)} {cost:g}" for group, cost in zip(self.groups, self.cost or (), strict=True)
+        )
+        return f"{self.budget:g} (costs: {'; '.join(groups)})"
+
+    @property
+    def is_of_whole_tree(self) -> bool:
+        """It is."""
+        return True
+
+    def rows(self, problem: Built) -> None:
+        """Add a binary for each group, at least as large as whether each of its columns is used, and a row."""
+        helpers.group_budget(problem, self.budget, self.groups, self.cost or ())
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Add the costs of the groups of which something is used."""
+        used = np.isin(np.arange(data.p), list(tree.features_used().overall))
+        row = self._row(data)
+        more = [
+            cost
+            for group, cost in zip(row.groups, row.cost, strict=True)
+            if cost > 0 and not used[group].any()
+        ]
+        return self.at_most(row.paid(used), self.budget, float(min(more, default=0.0)))
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
+        """Pay for each group."""
+        return replace(own, budgets=(*own.budgets, self._row(problem.data)))
+
+    def _row(self, data: Dataset) -> UsedRow:
+        groups = tuple(
+            np.unique(np.concatenate([counted_as_one(data, name) for name in group])) for group in self.groups
+        )
+        return UsedRow(groups, np.array(self.cost, dtype=np.float64), self.budget)
+
+
+@dataclass(frozen=True)
 class OncePerPath(Constraint):
     """Columns or features that come at most once on the way from the root to any leaf.
 

@@ -15,6 +15,7 @@ from mipforest.problem.constraints.features import (
     AtMostSplits,
     FeatureBudget,
     Forbid,
+    GroupBudget,
     Monotone,
     OncePerPath,
     Require,
@@ -45,7 +46,7 @@ KINDS: dict[str, type[Constraint]] = {
 }
 
 #: Kinds that files have, and no option says.
-WITHOUT_OPTION: dict[str, type[Constraint]] = {AtMostOf.kind: AtMostOf}
+WITHOUT_OPTION: dict[str, type[Constraint]] = {cls.kind: cls for cls in (AtMostOf, GroupBudget)}
 
 
 def read_constraints(path: Path) -> list[Constraint]:

@@ -199,6 +199,34 @@ def at_most_of(problem: Built, features: str | Sequence[str], most: int) -> None
     problem.model.add(problem.free_name("at_most_of"), used.sum() <= most)
 
 
+def group_budget(
+    problem: Built, budget: float, groups: Sequence[Sequence[str]], cost: Sequence[float]
+) -> None:
+    """Limit the total cost of groups of columns or features, each paid once if the tree uses some of it.
+
+    Parameters
+    ----------
+    problem
+        A built problem.
+    budget
+        Most that the groups may cost together.
+    groups, cost
+        Names in each group, and its cost.
+
+    Raises
+    ------
+    DataError
+        If a name is unknown.
+    NotExpressed
+        If the model does not say which features its splits use.
+    """
+    name, model = problem.free_name("group_budget"), problem.model
+    paid = model.binary(f"{name}_paid", len(groups), meaning="whether some column of a group is used")
+    for k, group in enumerate(groups):
+        model.add(f"{name}_of_{k}", _counted(problem, name, group) <= paid[k])
+    model.add(name, np.asarray(cost, dtype=float) @ paid <= budget)
+
+
 def max_total(problem: Built, most: int) -> None:
     """Limit the largest total of a score card that is written without negative points: the sum of its points' sizes.
 
