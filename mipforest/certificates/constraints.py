@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mipforest.arrays import BoolArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.certificates.nodes import require
 
-#: Most levels of splits, and cells of the table of what nodes may split on.
-MAX_LEVELS, MAX_CELLS = 10, 1 << 27
+#: Most levels of splits, cells of the table of what nodes may split on, and limits on labels.
+MAX_LEVELS, MAX_CELLS, MAX_LABEL_LIMITS = 10, 1 << 27, 1000
 
 
 class UsedLimit(NamedTuple):
@@ -112,6 +112,31 @@ class Box(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class LabelLimit:
+    """A limit on the sum over all samples of what their labels use.
+
+    Attributes
+    ----------
+    use
+        (n, K) what each label of each sample uses.
+    most
+        The limit.
+    price
+        What the proof charges for a unit, at least 0.
+    """
+
+    use: FloatArray
+    most: float
+    price: float
+
+    def excess(self, labels: IntArray) -> Fraction:
+        """Return by how much labels (n,) exceed the limit, exactly."""
+        used, counts = np.unique(self.use[np.arange(len(labels)), labels], return_counts=True)
+        terms = (Fraction(u) * c for u, c in zip(used.tolist(), counts.tolist(), strict=True))
+        return sum(terms, Fraction(0)) - Fraction(self.most)
+
+
+@dataclass(frozen=True, eq=False)
 class Constraints:
     """What is said of trees beside their levels and the sizes of their leaves.
 
@@ -125,6 +150,8 @@ class Constraints:
         (p,) number of the group of each feature that comes once on a path; -1 for one that may come again.
     used, required, splits
         Limits on the features that a tree uses; features of which some node has to use one; limits on splits.
+    labels
+        Limits on what labels use.
     """
 
     first: IntArray
@@ -134,6 +161,7 @@ class Constraints:
     used: tuple[UsedLimit, ...] = ()
     required: tuple[frozenset[int], ...] = ()
     splits: tuple[SplitLimit, ...] = ()
+    labels: tuple[LabelLimit, ...] = ()
 
     @classmethod
     def none(cls, depth: int, values: IntArray) -> Constraints:
@@ -146,7 +174,7 @@ class Constraints:
 
     @property
     def has_limits(self) -> bool:
-        """Whether anything is said of the whole tree: what divides boxes."""
+        """Whether anything is said of what the whole tree splits on: what divides boxes."""
         return bool(self.used or self.required or self.splits)
 
     @property
@@ -232,6 +260,10 @@ class Constraints:
             yield " ".join(["require", *map(str, sorted(some))])
         for split in self.splits:
             yield " ".join(["splits", split.most.hex(), *map(float.hex, split.weights)])
+        for of_labels in self.labels:
+            yield f"labels {of_labels.most.hex()} {of_labels.price.hex()}"
+            for row in of_labels.use.tolist():
+                yield " ".join(["use", *map(float.hex, row)])
 
 
 class Reader:
@@ -239,8 +271,8 @@ class Reader:
 
     Parameters
     ----------
-    depth, values
-        Levels of splits, and the number of values of each feature (p,).
+    depth, values, samples, classes
+        Levels of splits, the number of values of each feature (p,), and numbers of samples and of classes.
     integer, double
         Read a whole number within bounds, and a double of a least value, from a word.
     """
@@ -249,18 +281,22 @@ class Reader:
         self,
         depth: int,
         values: IntArray,
+        samples: int,
+        classes: int,
         integer: Callable[[str, str, int, int], int],
         double: Callable[..., float],
     ) -> None:
         self.found, self.values = Constraints.none(depth, values), values
+        self._samples, self._classes = samples, classes
         self._integer, self._double, self._next_node = integer, double, 0
 
     def read(self, words: list[str], following: Callable[[], list[str]]) -> list[str]:
         """Read all lines of constraints, the first of which has some words; return the words of the next line."""
         kinds = {"node": self._node, "once": self._once, "require": self._require, "splits": self._splits}
-        while words and (words[0] == "used" or words[0] in kinds):
-            if words[0] == "used":
-                self._used(words[1:], following)
+        long = {"used": self._used, "labels": self._labels}
+        while words and (words[0] in kinds or words[0] in long):
+            if words[0] in long:
+                long[words[0]](words[1:], following)
             else:
                 kinds[words[0]](words[1:])
             words = following()
@@ -297,6 +333,20 @@ class Reader:
         require(len(words) == B + 1, f"the line 'splits' has no limit and {B} weights")
         most, *weights = (self._double(word, "a number of a limit on splits", least=0.0) for word in words)
         self.found = replace(self.found, splits=(*self.found.splits, SplitLimit(tuple(weights), most)))
+
+    def _labels(self, words: list[str], following: Callable[[], list[str]]) -> None:
+        n, K, known = self._samples, self._classes, self.found.labels
+        require(K > 0, "the line 'labels' is for errors of classes")
+        require(len(words) == 2, "the line 'labels' has no limit and price")
+        many = len(known) < MAX_LABEL_LIMITS and (len(known) + 1) * n * K <= MAX_CELLS
+        require(many, f"{len(known) + 1} limits on labels are too many for the check")
+        most = self._double(words[0], "a limit on labels")
+        price, use = self._double(words[1], "the price of a limit", least=0.0), np.zeros((n, K))
+        for i in range(n):
+            own = following()
+            require(len(own) == K + 1 and own[0] == "use", f"no line 'use' with {K} numbers in its place")
+            use[i] = [self._double(word, "what a label uses") for word in own[1:]]
+        self.found = replace(self.found, labels=(*known, LabelLimit(use, most, price)))
 
     def _used(self, words: list[str], following: Callable[[], list[str]]) -> None:
         require(len(words) == 2, "the line 'used' has no limit and number of groups")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.certificates.constraints import MAX_LEVELS, Box, Constraints, Reader
+from mipforest.certificates.constraints import MAX_LEVELS, Box, Constraints, LabelLimit, Reader
 from mipforest.certificates.nodes import (
     CertificateError,
     double_above,
@@ -148,6 +148,9 @@ class Losses(NamedTuple):
         Cost of a split.
     error
         Units by which rounded targets may raise the loss of a tree, an upper bound.
+    moved
+        Under limits on labels, units that a tree within them loses at least beside what the table says, which has
+        prices; below 0 if the table says too much.
     """
 
     group: IntArray
@@ -157,10 +160,11 @@ class Losses(NamedTuple):
     shift: int
     split_cost: int
     error: int
+    moved: int
 
 
-def rounded(problem: Problem, grid: Grid) -> Losses:
-    r"""Round the losses of a problem to whole numbers, downwards.
+def rounded(problem: Problem, grid: Grid, limits: Sequence[LabelLimit] = ()) -> Losses:
+    r"""Round the losses of a problem to whole numbers, downwards, with the prices of limits on labels.
 
     Errors and absolute losses are a table over predictions. With the squared loss, the weights w are rounded down, and
     the products of weights and targets, u, to the nearest whole number: the loss of a leaf is
@@ -179,9 +183,9 @@ def rounded(problem: Problem, grid: Grid) -> Losses:
     m, size = int(group.max()) + 1, np.bincount(group)
     split_cost = _floor(problem.split_cost, grid.loss)
     require(split_cost < MOST, "the cost of a split is beyond the grid")
-    shift = error = 0
+    shift = error = moved = 0
     if problem.loss == ERRORS:
-        rows = _errors(problem, grid.loss)
+        rows, moved = charges(problem, grid.loss, limits)
     else:
         w = _floors(problem.weight, grid.weight)
         if problem.loss == SQUARED:
@@ -193,7 +197,9 @@ def rounded(problem: Problem, grid: Grid) -> Losses:
     require(most < MOST, f"the samples lose {most:.3g} units of the grid, and it has {MOST}")
     table = np.zeros((m, rows.shape[1]), np.int64)
     np.add.at(table, group, rows)
-    return Losses(group, size.astype(np.int64), table, problem.loss == SQUARED, shift, split_cost, error)
+    return Losses(
+        group, size.astype(np.int64), table, problem.loss == SQUARED, shift, split_cost, error, moved
+    )
 
 
 def _floor(value: float, exponent: int) -> int:
@@ -220,6 +226,29 @@ def _errors(problem: Problem, exponent: int) -> IntArray:
             known[i, k] = loss
     rows: IntArray = known[of.ravel()]
     return rows
+
+
+def charges(problem: Problem, exponent: int, limits: Sequence[LabelLimit]) -> tuple[IntArray, int]:
+    r"""Return (n, K) what each prediction costs each sample with the prices of limits, and :attr:`Losses.moved`.
+
+    The price of what a label uses, :math:`\lambda u`, is rounded down, and that of a limit, :math:`\lambda h`, up. A
+    tree within the limits uses h at most, so it loses no less than the priced costs of its labels, less all
+    :math:`\lambda h`. Of these costs each sample's least one is taken out, which every tree has.
+    """
+    rows, moved = _errors(problem, exponent), 0
+    for limit in limits:
+        price = Fraction(limit.price) * Fraction(2) ** exponent
+        values, of = np.unique(limit.use, return_inverse=True)
+        priced = [math.floor(price * Fraction(value)) for value in values.tolist()]
+        whole_limit = math.ceil(price * Fraction(limit.most))
+        most = max(abs(whole_limit), *map(abs, priced))
+        require(most < MOST, f"a limit on labels has {written(most)} units of the grid, and it has {MOST}")
+        rows = rows + np.array(priced, np.int64)[of.reshape(limit.use.shape)]
+        moved -= whole_limit
+    if limits:
+        least = rows.min(axis=1)
+        rows, moved = rows - least[:, None], moved + int(least.sum(dtype=object))
+    return rows, moved
 
 
 def _squares(problem: Problem, w: IntArray, grid: Grid) -> tuple[IntArray, int, int]:
@@ -266,6 +295,21 @@ def _distances(problem: Problem, w: IntArray, grid: Grid) -> tuple[IntArray, int
     # A rounded target misses its value by half a unit at most.
     error = (int(w.sum(dtype=object)) >> (shift + 1)) + 1
     return (far * w[:, None]) >> shift, error
+
+
+def raised(problem: Problem, units: int, grid: Grid) -> int:
+    """Return the least loss, in units of the grid, that a tree may have from a bound on.
+
+    Whole weights and costs make a whole number of errors beside the costs of at most so many splits.
+    """
+    numbers = np.concatenate([problem.weight, problem.costs.ravel()])
+    if grid.loss < 0 or problem.loss != ERRORS or not (numbers == np.rint(numbers)).all():
+        return units
+    step, cost = 1 << grid.loss, Fraction(problem.split_cost) * 2**grid.loss
+    up, down = math.ceil(cost), math.floor(cost)
+    losses = [max(0, -((k * up - units) // step)) * step + k * down for k in range(2**problem.depth)]
+    least: int = min(losses)
+    return max(units, least)
 
 
 def objective_bound(losses: int, grid: Grid, unit: float) -> Fraction:
@@ -392,21 +436,24 @@ def check(words: Words, stated: object, lines: Lines) -> CertifiedUnivariate:
     require(stated == digest, "the samples are not those of the digest in the first line")
     words.require_unused(problem.X)
     constraints, following = _constraints(problem, lines)
+    limits = constraints.labels
     require(
         following[:1] == ["grid"], "no line 'grid' in its place; is the file a certificate, and complete?"
     )
     grid = _grid(following[1:], problem.loss)
-    losses = rounded(problem, grid)
+    losses = rounded(problem, grid, limits)
     enough = grid.error >= losses.error
     require(enough, f"rounded targets may raise a loss by {losses.error} units of the grid, not {grid.error}")
     objective, tree = _tree(lines.words("tree"), problem)
-    value = value_of(problem, tree, constraints)
+    leaves = _leaves(lines.words("leaves"), problem) if limits else None
+    value = value_of(problem, tree, constraints, leaves)
     agrees = abs(value - Fraction(objective)) <= ROUNDING * value
     require(agrees, f"the claimed tree has the value {written(value)}, not {written(objective)}")
     said = lines.words("bound")
     require(len(said) == 2, "the bound is no whole number and a double")
     b, bound = _integer(said[0], "the bound", 0, MOST), _double(said[1], "the bound", least=0.0)
-    proven = objective_bound(b, grid, problem.unit)
+    units = raised(problem, b + losses.moved, grid) if limits else b
+    proven = objective_bound(units, grid, problem.unit)
     require(Fraction(bound) <= proven, f"the losses prove {written(proven)}, claimed {written(bound)}")
     proof = _Proof(problem, losses, constraints, lines)
     proof.check_all(b)
@@ -425,7 +472,8 @@ def values_of(X: FloatArray) -> IntArray:
 
 def _constraints(problem: Problem, lines: Lines) -> tuple[Constraints, list[str]]:
     """Read the constraints, and the words of the line behind them."""
-    reader = Reader(problem.depth, values_of(problem.X), _integer, _double)
+    n, K = len(problem.y), len(problem.costs)
+    reader = Reader(problem.depth, values_of(problem.X), n, K, _integer, _double)
     following = reader.read(lines.words(), lines.words)
     return reader.found, following
 
@@ -489,7 +537,19 @@ def _tree(words: list[str], problem: Problem) -> tuple[float, list[tuple[int, fl
     return _double(words[0], "the objective", least=0.0), splits
 
 
-def value_of(problem: Problem, tree: list[tuple[int, float]], constraints: Constraints) -> Fraction:
+def _leaves(words: list[str], problem: Problem) -> list[int]:
+    """Return the label of every node in heap order, of those at the last level too; -1 where it is no leaf."""
+    nodes = 2 ** (problem.depth + 1) - 1
+    require(len(words) == nodes, f"the line 'leaves' has {len(words)} labels for {nodes} nodes")
+    return [_integer(word, "the label of a leaf", -1, len(problem.costs)) for word in words]
+
+
+def value_of(
+    problem: Problem,
+    tree: list[tuple[int, float]],
+    constraints: Constraints,
+    leaves: Sequence[int] | None = None,
+) -> Fraction:
     """Return the objective of a tree by the definition, in rational numbers.
 
     Parameters
@@ -500,6 +560,8 @@ def value_of(problem: Problem, tree: list[tuple[int, float]], constraints: Const
         Feature and threshold of each node in heap order; a feature of -1 is a leaf. Samples below go left.
     constraints
         What the tree has to keep.
+    leaves
+        Under limits on labels, the label of each node, of those at the last level too; otherwise leaves have the best.
 
     Raises
     ------
@@ -507,6 +569,7 @@ def value_of(problem: Problem, tree: list[tuple[int, float]], constraints: Const
         If a leaf has fewer samples than it may have, or the tree is outside the constraints.
     """
     total, here = Fraction(0), {0: np.arange(len(problem.y))}
+    labels = np.zeros(len(problem.y), np.int64)
     splits = [(-1, 0)] * len(tree)
     while here:
         node, rows = here.popitem()
@@ -516,18 +579,24 @@ def value_of(problem: Problem, tree: list[tuple[int, float]], constraints: Const
             require(
                 enough, f"a leaf of the claimed tree has {len(rows)} samples, and N_min is {problem.N_min}"
             )
-            total += _leaf(problem, rows) if len(rows) else Fraction(0)
+            if leaves is not None:
+                require(leaves[node] >= 0, "a leaf of the claimed tree has no label")
+                labels[rows] = leaves[node]
+            own = None if leaves is None else leaves[node]
+            total += _leaf(problem, rows, own) if len(rows) else Fraction(0)
             continue
         total += Fraction(problem.split_cost)
         right = problem.X[rows, f] >= threshold
         here[2 * node + 1], here[2 * node + 2] = rows[~right], rows[right]
         splits[node] = f, int((np.unique(problem.X[:, f]) < threshold).sum())
     constraints.require_tree(splits)
+    for limit in constraints.labels:
+        require(limit.excess(labels) <= 0, "the labels of the claimed tree use more than a limit")
     return total / Fraction(problem.unit)
 
 
-def _leaf(problem: Problem, rows: IntArray) -> Fraction:
-    """Return the loss of a leaf with its best prediction."""
+def _leaf(problem: Problem, rows: IntArray, label: int | None = None) -> Fraction:
+    """Return the loss of a leaf with its best prediction, or with a label."""
     y, weight = problem.y[rows].tolist(), problem.weight[rows].tolist()
     if problem.loss == ERRORS:
         of_class = [Fraction(0)] * len(problem.costs)
@@ -536,7 +605,7 @@ def _leaf(problem: Problem, rows: IntArray) -> Fraction:
         costs = [[Fraction(c) for c in row] for row in problem.costs.tolist()]
         return min(
             sum((w * row[k] for w, row in zip(of_class, costs, strict=True)), Fraction(0))
-            for k in range(len(costs))
+            for k in (range(len(costs)) if label is None else (label,))
         )
     if problem.loss == SQUARED:
         # Whole multiples of one power of two: sums of fractions would be reduced at every step.

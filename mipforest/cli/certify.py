@@ -465,6 +465,12 @@ def _against_constraints(
         np.array_equal(getattr(own, name), getattr(stated, name))
         for name in ("first", "last", "must", "group")
     ) and all(getattr(own, name) == getattr(stated, name) for name in ("used", "required", "splits"))
+    same = same and len(own.labels) == len(stated.labels)
+    same = same and all(
+        here.most == there.most
+        and np.array_equal(here.use, there.use)  # exact: computed alike from the same data
+        for here, there in zip(own.labels, stated.labels, strict=True)
+    )
     if same and problem.restrictions.N_min == found.problem.N_min:
         return []
     texts = "; ".join(map(str, named)) or "none"

@@ -137,6 +137,7 @@ struct Losses {
     int M = 0, shift = 0;
     bool squared = false;
     Int split_cost = 0;
+    Wide moved = 0; // what trees within limits on labels lose at least beside the table, which has prices
     std::vector<Int> table;
 
     const Int* of(int i) const { return &table[std::size_t(i) * M]; }
@@ -245,8 +246,15 @@ struct Limit {
     }
 };
 
+// A limit on the sum over the samples of what their labels use, and what the proof charges for a unit of it.
+struct LabelLimit {
+    double most, price;
+    std::vector<double> use; // sample by sample
+};
+
 struct Constraints {
     Box box;
+    std::vector<LabelLimit> labels;
     std::vector<int> group;
     std::vector<std::pair<Limit, std::vector<Features>>> used;
     std::vector<Features> required;
@@ -329,6 +337,17 @@ Constraints read_constraints(Line& line, const Problem& problem) {
             for (int& group : found.group) group = int(line.integer(-1, p - 1));
         } else if (key == "require") {
             found.required.push_back(read_features(line, p));
+        } else if (key == "labels") {
+            require(problem.loss == Loss::errors, "limits on labels are for errors of classes");
+            require(found.labels.size() < 1000 && Int(found.labels.size() + 1) * problem.n * problem.K <= MAX_CELLS,
+                    "the limits on labels are too many");
+            LabelLimit limit{line.real(-HUGE_VAL), line.real(0), {}};
+            for (int i = 0; i < problem.n; ++i) {
+                line.finished();
+                line.next("use");
+                for (int k = 0; k < problem.K; ++k) limit.use.push_back(line.real(-HUGE_VAL));
+            }
+            found.labels.push_back(limit);
         } else if (key == "splits") {
             Limit limit{line.real(0), {}};
             for (int t = 0; t < B; ++t) limit.costs.push_back(line.real(0));
@@ -376,15 +395,23 @@ Grid read_grid(Line& line, const Problem& problem) {
     return grid;
 }
 
-// The product of two doubles, at least 0, in units of 2^-s, rounded down.
-Int product_down(double a, double b, int s) {
+// The product of two doubles, at least 0, in units of 2^-s, rounded down; or up, if it is no whole number.
+Int product_of(double a, double b, int s, bool up) {
     const Parts x(a), y(b);
     const Wide product = Wide(x.mantissa) * y.mantissa;
     const int by = x.exponent + y.exponent + s;
-    if (product == 0 || by <= -127) return 0;
+    if (product == 0) return 0;
+    if (by <= -127) return up;
     const Wide scaled = by > 0 ? (by < 64 && product < (Wide(1) << (126 - by)) ? product << by : Wide(MOST)) : product >> -by;
     require(scaled < MOST, "a loss is beyond the grid");
-    return Int(scaled);
+    return Int(scaled) + (up && by < 0 && (scaled << -by) != product);
+}
+
+Int product_down(double a, double b, int s) { return product_of(a, b, s, false); }
+
+// The same for a number of any sign beside one of at least 0.
+Int signed_product(double price, double use, int s, bool up) {
+    return use >= 0 ? product_of(price, use, s, up) : -product_of(price, -use, s, !up);
 }
 
 Int scaled_down(double value, int s) {
@@ -393,7 +420,22 @@ Int scaled_down(double value, int s) {
     return Int(scaled);
 }
 
-Losses round_losses(const Problem& problem, const Grid& grid) {
+// Adds the prices of limits to what labels lose, and takes the least loss of every sample out.
+void charge_limits(const Problem& problem, const std::vector<LabelLimit>& limits, const Grid& grid, Losses& losses) {
+    for (const LabelLimit& limit : limits) {
+        for (std::size_t at = 0; at < losses.table.size(); ++at)
+            losses.table[at] += signed_product(limit.price, limit.use[at], grid.loss, false);
+        losses.moved -= signed_product(limit.price, limit.most, grid.loss, true);
+    }
+    for (int i = 0; i < problem.n; ++i) {
+        const auto row = losses.table.begin() + std::ptrdiff_t(i) * losses.M;
+        const Int least = *std::min_element(row, row + losses.M);
+        losses.moved += least;
+        for (auto at = row; at != row + losses.M; ++at) *at -= least;
+    }
+}
+
+Losses round_losses(const Problem& problem, const std::vector<LabelLimit>& limits, const Grid& grid) {
     Losses losses;
     const int n = problem.n;
     losses.split_cost = scaled_down(problem.split_cost, grid.loss);
@@ -404,6 +446,7 @@ Losses round_losses(const Problem& problem, const Grid& grid) {
             for (int k = 0; k < problem.K; ++k)
                 losses.table.push_back(
                     product_down(problem.weight[i], problem.costs[std::size_t(problem.y[i]) * problem.K + k], grid.loss));
+        if (!limits.empty()) charge_limits(problem, limits, grid, losses);
     } else if (problem.loss == Loss::squared) {
         losses.squared = true;
         losses.M = 3;
@@ -461,10 +504,11 @@ Losses round_losses(const Problem& problem, const Grid& grid) {
 
 // ---------------------------------------------------------------------- the tree
 
-long double loss_of_leaf(const Problem& problem, const std::vector<int>& rows) {
+// With a label, or with the best one where that is -1.
+long double loss_of_leaf(const Problem& problem, const std::vector<int>& rows, int label) {
     if (problem.loss == Loss::errors) {
         long double least = HUGE_VALL;
-        for (int k = 0; k < problem.K; ++k) {
+        for (int k = std::max(label, 0); k < (label < 0 ? problem.K : label + 1); ++k) {
             long double total = 0;
             for (int i : rows)
                 total += (long double)problem.weight[i] * problem.costs[std::size_t(problem.y[i]) * problem.K + k];
@@ -498,25 +542,56 @@ struct Split {
     double threshold;
 };
 
+// What a claimed tree is found to do: which nodes split, and the label of each sample under limits on labels.
+struct Routed {
+    const std::vector<int>& leaves;
+    std::vector<bool> splits;
+    std::vector<int> labels;
+};
+
+// Whether labels use more than a limit: in whole multiples of a power of two, from doubles of similar sizes.
+bool exceeds(const LabelLimit& limit, const std::vector<int>& labels, int K) {
+    std::vector<double> terms{-limit.most};
+    for (std::size_t i = 0; i < labels.size(); ++i) terms.push_back(limit.use[i * K + labels[i]]);
+    int least = 0;
+    for (double term : terms)
+        if (term != 0) least = std::min(least, Parts(std::fabs(term)).exponent);
+    Wide total = 0;
+    for (double term : terms) {
+        if (term == 0) continue;
+        const Parts parts(std::fabs(term));
+        require(parts.exponent - least < 45, "the numbers of a limit on labels differ too much in size");
+        const Wide part = Wide(parts.mantissa) << (parts.exponent - least);
+        total += term < 0 ? -part : part;
+    }
+    return total > 0;
+}
+
 // The value of a tree; marks the nodes that split.
 long double value_of(const Problem& problem, const Constraints& constraints, const std::vector<Split>& tree,
-                     std::size_t node, const std::vector<int>& rows, std::vector<bool>& splits) {
+                     std::size_t node, const std::vector<int>& rows, Routed& found) {
     const int f = node < tree.size() ? tree[node].feature : -1;
     if (f < 0) {
+        const int label = found.leaves.empty() ? -1 : found.leaves[node];
+        require(found.leaves.empty() || label >= 0, "a leaf of the claimed tree has no label");
         if (rows.empty() && constraints.empties) return 0;
         require(Int(rows.size()) >= problem.N_min, "a leaf of the claimed tree is too small");
-        return loss_of_leaf(problem, rows);
+        for (int i : rows) found.labels[i] = label;
+        return loss_of_leaf(problem, rows, label);
     }
-    splits[node] = true;
+    found.splits[node] = true;
     std::vector<int> left, right;
     for (int i : rows) (problem.x(f, i) >= tree[node].threshold ? right : left).push_back(i);
-    return problem.split_cost + value_of(problem, constraints, tree, 2 * node + 1, left, splits) +
-           value_of(problem, constraints, tree, 2 * node + 2, right, splits);
+    return problem.split_cost + value_of(problem, constraints, tree, 2 * node + 1, left, found) +
+           value_of(problem, constraints, tree, 2 * node + 2, right, found);
 }
 
 // Refuses a tree outside the constraints.
 void require_within(const Problem& problem, const Constraints& constraints, const std::vector<Split>& tree,
-                    const std::vector<bool>& splits) {
+                    const Routed& found) {
+    const std::vector<bool>& splits = found.splits;
+    for (const LabelLimit& limit : constraints.labels)
+        require(!exceeds(limit, found.labels, problem.K), "the labels of the claimed tree use more than a limit");
     Features used;
     for (std::size_t t = 0; t < tree.size(); ++t) {
         require(splits[t] || !constraints.box.must[t], "a node of the claimed tree has to split, and does not");
@@ -548,8 +623,26 @@ void require_within(const Problem& problem, const Constraints& constraints, cons
         require(!limit.exceeded(splits), "the claimed tree exceeds a limit on splits");
 }
 
+// The least loss that a tree may have from a bound on: whole weights and costs make a whole number of errors.
+Wide raised(const Problem& problem, const Grid& grid, Wide units) {
+    bool whole = grid.loss >= 0 && grid.loss < 64;
+    for (double number : problem.weight) whole = whole && number == std::floor(number);
+    for (double number : problem.costs) whole = whole && number == std::floor(number);
+    if (!whole) return units;
+    const Wide step = Wide(1) << grid.loss;
+    const Int down = product_of(problem.split_cost, 1, grid.loss, false), up = product_of(problem.split_cost, 1, grid.loss, true);
+    Wide least = -1;
+    for (int splits = 0; splits < 1 << problem.depth; ++splits) {
+        const Wide rest = units - Wide(splits) * up;
+        const Wide errors = rest <= 0 ? 0 : (rest + step - 1) / step;
+        const Wide loss = errors * step + Wide(splits) * down;
+        if (least < 0 || loss < least) least = loss;
+    }
+    return std::max(units, least);
+}
+
 // Whether a bound on the objective, times the unit, is at most a number of units of the grid: in whole numbers.
-bool follows(double bound, double unit, Int units, int s) {
+bool follows(double bound, double unit, Wide units, int s) {
     const Parts x(bound), y(unit);
     const Wide product = Wide(x.mantissa) * y.mantissa;
     const int by = x.exponent + y.exponent + s;
@@ -810,7 +903,7 @@ void check() {
     const Problem problem = read_problem(line);
     const Constraints constraints = read_constraints(line, problem);
     const Grid grid = read_grid(line, problem);
-    const Losses losses = round_losses(problem, grid);
+    const Losses losses = round_losses(problem, constraints.labels, grid);
     line.next("tree");
     const double objective = line.real(0);
     std::vector<Split> tree;
@@ -819,17 +912,24 @@ void check() {
         tree.push_back({feature, line.real(-HUGE_VAL)});
     }
     line.finished();
-    std::vector<int> every;
+    std::vector<int> every, leaves;
+    if (!constraints.labels.empty()) {
+        line.next("leaves");
+        for (int node = 0; node < (2 << problem.depth) - 1; ++node)
+            leaves.push_back(int(line.integer(-1, problem.K - 1)));
+        line.finished();
+    }
     for (int i = 0; i < problem.n; ++i) every.push_back(i);
-    std::vector<bool> splits(tree.size(), false);
-    const long double value = value_of(problem, constraints, tree, 0, every, splits) / problem.unit;
-    require_within(problem, constraints, tree, splits);
+    Routed found{leaves, std::vector<bool>(tree.size(), false), std::vector<int>(std::size_t(problem.n), 0)};
+    const long double value = value_of(problem, constraints, tree, 0, every, found) / problem.unit;
+    require_within(problem, constraints, tree, found);
     require(std::fabs(value - objective) <= NEARLY * value, "the claimed tree has another value");
     line.next("bound");
     const Int b = line.integer(0, MOST - 1);
     const double bound = line.real(0);
     line.finished();
-    require(follows(bound, problem.unit, std::max(Int(0), b - grid.error), grid.loss), "the losses prove less");
+    const Wide units = constraints.labels.empty() ? Wide(b) : raised(problem, grid, b + losses.moved);
+    require(follows(bound, problem.unit, std::max(Wide(0), units - grid.error), grid.loss), "the losses prove less");
     Proof proof(problem, losses, constraints, line);
     proof.check_all(problem.depth, problem.N_min > 1 ? problem.N_min : 0, b);
     require(!line.read(), "a line after the end of the proof");

@@ -189,6 +189,133 @@ def test_many_optima_within_constraints_are_proven_and_no_more(tmp_path, second)
     hold_for_all(lambda seed: check_case(seed, tmp_path / "proof.gz", second), range(FEW, FEW + MANY))
 
 
+# ---------------------------------------------------------------------- limits on labels
+
+
+def labelled(found):
+    """Return the least objective of a tree and labels within what a file states, and the relaxation by its prices."""
+    problem, own = found.problem, found.constraints
+    rank = np.array([np.unique(x, return_inverse=True)[1] for x in problem.X.T])
+    n, K = own.labels[0].use.shape
+    cost = problem.weight[:, None] * problem.costs[problem.y.astype(int)]
+    priced = cost + sum(limit.price * limit.use for limit in own.labels)
+    best, relaxed = np.inf, np.inf
+    for tree in splits_of(found):
+        at = np.zeros(n, int)
+        for _ in range(found.depth):
+            for i in range(n):
+                f, k = tree[at[i]] if at[i] < len(tree) else (-1, 0)
+                at[i] = at[i] if f < 0 else 2 * at[i] + 1 + (rank[f, i] >= k)
+        leaves, of = np.unique(at, return_inverse=True)
+        if (np.bincount(of) < problem.N_min).any():
+            continue
+        splits = sum(f >= 0 for f, _ in tree) * problem.split_cost
+        charges = np.array([[priced[of == leaf, k].sum() for k in range(K)] for leaf in range(len(leaves))])
+        constant = sum(limit.price * limit.most for limit in own.labels)
+        relaxed = min(relaxed, charges.min(axis=1).sum() + splits - constant)
+        for labels in product(range(K), repeat=len(leaves)):
+            label = np.array(labels)[of]
+            if all(limit.use[np.arange(n), label].sum() <= limit.most for limit in own.labels):
+                best = min(best, cost[np.arange(n), label].sum() + splits)
+    return best / problem.unit, relaxed / problem.unit
+
+
+def drawn_labels(seed):
+    """Return a small problem within limits on labels, and others."""
+    rng = np.random.default_rng([seed, 1])
+    depth, n, K = int(rng.choice([1, 2])), int(rng.integers(6, 12)), int(rng.choice([2, 2, 3]))
+    X = rng.integers(0, 3, (n, 2)).astype(float)
+    X[:2] = [[0.0, 0.0], [2.0, 2.0]]
+    y = rng.integers(0, K, n)
+    y[:K] = np.arange(K)
+    weight = None if rng.random() < 0.5 else rng.choice([1.0, 2.0, 0.5], n)
+    data = Dataset.from_arrays(X, y, features=["x0", "x1"], weights=weight)
+    label = str(data.classes[int(rng.integers(K))])
+    kinds = [
+        lambda: c.Recall(label, float(rng.choice([0.5, 0.9, 1.0]))),
+        lambda: c.Precision(label, float(rng.choice([0.5, 0.9]))),
+        lambda: c.LimitLabel(label, float(rng.choice([0.0, 0.2, 0.5]))),
+        lambda: c.Parity("x0", float(rng.choice([0.1, 0.4]))),
+    ]
+    asked = [kinds[rng.integers(4)]() for _ in range(int(rng.integers(1, 3)))]
+    if rng.random() < 0.5:
+        asked.append(drawn_constraint(rng, ["x0", "x1"], 2**depth - 1))
+    alpha = float(rng.choice([0.0, 0.05, 0.3]))
+    try:
+        problem = mipforest.get_formulation("oct")(alpha=alpha).build(data, depth)
+        problem.constrain(*asked)
+    except (DataError, mipforest.errors.ModelError):
+        return None
+    return problem, asked
+
+
+def check_labels(seed, path, second):
+    if (case := drawn_labels(seed)) is None:
+        return None
+    problem, asked = case
+    result = problem.solve("exact-search", certificate=path, gap=0.0)
+    if result.tree is None:
+        assert not path.exists(), seed
+        return None
+    found = certify(path)
+    best, relaxed = labelled(found)
+    said = seed, list(map(str, asked)), found.bound, found.objective, best, relaxed, result.bound
+    assert same(found.objective, best), said
+    assert at_most(found.bound, best), said
+    assert at_most(min(relaxed, best, result.bound), found.bound + MISSED * max(1.0, best)), said
+    assert same(second(lines_of(path)), found.bound), said
+    proves_less = any("the certificate proves the bound" in one for one in result.solution.warnings)
+    assert proves_less or at_most(result.bound, found.bound + MISSED * max(1.0, best)), said
+    lines = lines_of(path)
+    path.unlink()
+    return lines
+
+
+def test_bounds_within_limits_on_labels_are_those_of_their_prices(tmp_path, second):
+    for seed in range(FEW):
+        check_labels(seed, tmp_path / "proof.gz", second)
+
+
+@pytest.mark.slow
+def test_many_bounds_within_limits_on_labels_are_those_of_their_prices(tmp_path, second):
+    hold_for_all(lambda seed: check_labels(seed, tmp_path / "proof.gz", second), range(FEW, FEW + MANY))
+
+
+@pytest.mark.parametrize("n", [60, pytest.param(1500, marks=pytest.mark.slow)])
+def test_whatever_is_changed_of_limits_on_labels_is_refused_or_true(tmp_path, second, n):
+    chance, path, accepted, known = Random(n), tmp_path / "proof.gz", 0, {}
+    proofs = [lines for seed in range(12) if (lines := check_labels(seed, path, second))]
+    for k in range(n):
+        lines = mutated(proofs[k % len(proofs)], chance)
+        rows = [
+            i for i, line in enumerate(lines) if line.split(" ")[0] in ("labels", "use", "leaves", "bound")
+        ]
+        if rows and chance.random() < 0.6:
+            i = chance.choice(rows)
+            words = lines[i].split(" ")
+            words[chance.randrange(1, len(words))] = chance.choice(
+                ["0x0p+0", "0x1p+0", "-0x1p+0", "0x1p-1", "0", "1"]
+            )
+            lines[i] = " ".join(words)
+        found, other = bound_of(written(path, lines)), second(lines)
+        if found is not None:
+            accepted += 1
+            key = "\n".join(lines[1 : [line.split(" ")[0] for line in lines].index("tree")])
+            if key not in known:
+                known[key] = labelled(found)[0] if found.constraints.labels else enumerated(found)[0]
+            assert found.bound <= known[key] + 1e-9 * max(1.0, known[key]), (
+                k,
+                found.bound,
+                known[key],
+                lines,
+            )
+            assert other is not None, (k, lines)
+            assert same(other, found.bound)
+        elif other is not None:
+            assert reason_of(path) in ("names", "samples"), (k, lines)
+    assert 0 < accepted < n
+
+
 @pytest.fixture(scope="module")
 def proofs(tmp_path_factory):
     """Lines of certificates under constraints of every kind."""
@@ -317,11 +444,36 @@ def table(tmp_path):
 
 def test_constraints_that_are_not_stated_are_named_before_the_search(table, tmp_path):
     data = mipforest.load(table)
-    problem = mipforest.get_formulation("oct")().build(data, 2)
-    problem.constrain(c.Forbid(("a",)), c.LimitLabel("1", 0.4))
-    with pytest.raises(Unsupported, match="and not: limit-label 1=40%; leave the certificate out"):
-        problem.solve("exact-search", certificate=tmp_path / "proof.gz")
+    problem, by_hand = (mipforest.get_formulation("oct")().build(data, 2) for _ in range(2))
+    problem.constrain(c.Forbid(("a",)), c.Monotone("b"))
+    predicted = by_hand.formulation.expressions(by_hand.model, by_hand.instance).predicted(1)
+    by_hand.model.add("few", predicted.sum() <= 9)
+    for asked, told in ((problem, "monotone b"), (by_hand, "few")):
+        with pytest.raises(Unsupported, match=f"and not: .*{told}.*; leave the certificate out"):
+            asked.solve("exact-search", certificate=tmp_path / "proof.gz")
     assert not (tmp_path / "proof.gz").exists()
+
+
+def test_limits_on_labels_are_compared_with_what_is_named(table, tmp_path):
+    run, path = CliRunner().invoke, tmp_path / "proof.gz"
+    asked = ["--data", str(table), "--model", "oct", "--depth", "2"]
+    done = run(app, ["solve", *asked, "--recall", "1=90%", "--parity", "c=50%", "--certificate", str(path)])
+    assert done.exit_code == 0, done.output
+    done = run(app, ["certify", str(path), *asked])
+    assert done.exit_code == 0, done.output
+    assert "recall 1=90%" in " ".join(done.output.split())
+    first, *lines = gzip.decompress(path.read_bytes()).splitlines()
+    header = json.loads(first)
+    for recall in (0.8, None):
+        own = [
+            {**one, "least": recall} for one in header["constraints"] if one["kind"] == "recall" and recall
+        ]
+        own += [one for one in header["constraints"] if one["kind"] != "recall"]
+        changed = json.dumps(header | {"constraints": own}).encode()
+        path.write_bytes(gzip.compress(b"\n".join([changed, *lines]) + b"\n"))
+        done = run(app, ["certify", str(path), *asked])
+        assert done.exit_code == 3, done.output
+        assert "the proof is of others than the file names" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize("least", ["3", "7.5%"])

@@ -18,7 +18,8 @@ import heapq
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.atomic import atomic_write
 from mipforest.certificates import CertificateError
-from mipforest.certificates.constraints import Box, Constraints
+from mipforest.certificates.constraints import Box, Constraints, LabelLimit
 from mipforest.certificates.univariate import (
     ABSOLUTE,
     ERRORS,
@@ -42,7 +43,9 @@ from mipforest.certificates.univariate import (
     Losses,
     Place,
     Problem,
+    charges,
     objective_bound,
+    raised,
     rounded,
     subtree_sums,
     values_of,
@@ -101,6 +104,9 @@ STACK = 64
 
 #: Rows on which the kernels are tried out.
 FEW = 4
+
+#: Share of an error, as a power of two, by which a bound exceeds the number of errors below the one that it proves.
+SLACK_BITS = 20
 
 #: Steps by which the end of an interval is brought nearer to the last one that can be proven.
 STEPS = 3
@@ -382,19 +388,27 @@ class WalkedPart(Part):
         return float(search.bound - 4.0 ** (levels - 2) * self._tolerance)
 
 
-def walked_rows(problem: Problem) -> Rows | None:
+def walked_rows(problem: Problem, grid: Grid, limits: Sequence[LabelLimit] = ()) -> Rows | None:
     """Return the distinct rows of a problem for vector walks; ``None`` where they do not take it.
 
-    Beside the search's own rows, what every tree loses is left in: which part of it a subset has, nobody would know.
+    Priced costs of two labels are whole multiples of a power of two, so that doubles hold their sums. Beside the
+    search's own rows, what every tree loses is left in: which part of it a subset has, nobody would know.
     """
     X, y, weight = problem.X, problem.y, problem.weight
     whole, K = bool((weight == np.rint(weight)).all()), len(problem.costs)
     if problem.N_min > 1 or problem.loss == ABSOLUTE:
         return None
-    if problem.loss == ERRORS and not (whole and K > 1 and (problem.costs == 1.0 - np.eye(K)).all()):
+    if limits and K != 2:
+        return None
+    if problem.loss == ERRORS and not (
+        limits or (whole and K > 1 and (problem.costs == 1.0 - np.eye(K)).all())
+    ):
         return None
     n, p = X.shape
     target = y.astype(np.int64) if problem.loss == ERRORS else np.zeros(n, np.int64)
+    if limits:
+        priced, _ = charges(problem, grid.loss, limits)
+        target, weight = priced.argmin(axis=1), np.ldexp(priced.max(axis=1).astype(np.float64), -grid.loss)
     _, of, row = np.unique(np.column_stack([X, target]), axis=0, return_index=True, return_inverse=True)
     row, m = row.ravel(), len(of)
     rank = np.array([np.unique(x, return_inverse=True)[1] for x in X.T], np.int32).reshape(p, n)[:, of]
@@ -404,8 +418,8 @@ def walked_rows(problem: Problem) -> Rows | None:
         return None
     if problem.loss == ERRORS:
         value = np.column_stack([target[of], np.bincount(row, weight)])
-        kind = kind_of(m, value[:, 1])
-        if kind.kind != "i":
+        kind = np.dtype(np.float64) if limits else kind_of(m, value[:, 1])
+        if kind.kind != "i" and not limits:
             return None
     else:
         shifted = y - np.average(y, weights=weight)
@@ -842,13 +856,19 @@ class Prover:
             yield " ".join(map(str, (ends[:count] + self.columns.offset[f]).tolist()))
 
 
-def grid_of(problem: Problem) -> Grid:
-    """Return a grid on which all losses of a problem are whole numbers that doubles hold."""
+def grid_of(problem: Problem, limits: Sequence[LabelLimit] = ()) -> Grid:
+    """Return a grid on which all losses of a problem, with prices of limits, are whole numbers that doubles hold."""
     w = problem.weight
     whole = bool((w == np.rint(w)).all())
     if problem.loss == ERRORS:
         costs = problem.costs
         most = float((w * costs[problem.y.astype(np.int64)].max(axis=1)).sum())
+        if limits:
+            paid = [limit.price * limit.use for limit in limits]
+            priced = sum(paid, w[:, None] * costs[problem.y.astype(np.int64)])
+            shifted = float((priced - priced.min(axis=1, keepdims=True)).max(axis=1).sum())
+            most = max(shifted, *(float(np.abs(one).max()) for one in paid))
+            return Grid(_exponent(LOSS_BITS, most, problem.split_cost))
         numbers = np.concatenate([w, costs.ravel(), [problem.split_cost]])
         exact = bool((numbers == np.rint(numbers)).all()) and most < MOST / 2
         return Grid(0 if exact else _exponent(LOSS_BITS, most, problem.split_cost))
@@ -926,6 +946,7 @@ class Proof:
                 "no certificate can be written of costs that differ from sample to sample: the file states costs by "
                 "class; solve it without one"
             )
+        self.charged = charged
         y, thresholds = np.asarray(charged.y, dtype=np.float64), charged.thresholds
         costs = np.zeros((0, 0))
         if charged.loss == "classes":
@@ -942,10 +963,10 @@ class Proof:
             weight=np.ones(len(y)) if charged.weight is None else charged.weight,
         )
         try:
-            self.grid = grid_of(self.problem)
-            self._losses = rounded(self.problem, self.grid)
             self._values = values_of(self.problem.X)
             self.constraints = constraints or Constraints.none(depth, self._values)
+            self.grid = grid_of(self.problem, self.constraints.labels)
+            self._losses = rounded(self.problem, self.grid, self.constraints.labels)
         except CertificateError as error:
             raise no_certificate(error) from None
         self._least, self._walks = charged.N_min if charged.N_min > 1 else 0, walks
@@ -966,9 +987,11 @@ class Proof:
         return self._at_hand[1:]
 
     def _made(self, columns: Columns) -> tuple[Part, Prover]:
-        problem, exact = self.problem, self.grid.loss == 0 and self.problem.loss == ERRORS
+        problem, priced = self.problem, bool(self.constraints.labels)
+        exact = self.grid.loss == 0 and problem.loss == ERRORS and not priced
         own = problem._replace(X=columns.ranks(self._rank).T.astype(np.float64))
-        rows = walked_rows(own) if self._walks else None
+        limits = self.constraints.labels
+        rows = walked_rows(own, self.grid, limits) if self._walks else None
         margin = 0
         part: Part
         if rows is not None:
@@ -976,7 +999,7 @@ class Proof:
             margin = 0 if exact else ROUNDED_SUMS
             part = WalkedPart(rows, problem.split_cost, tolerance, math.ldexp(1.0, self.grid.loss))
         else:
-            losses = rounded(own, self.grid)
+            losses = rounded(own, self.grid, limits)
             rank = np.empty((len(columns.feature), len(losses.size)), np.int32)
             rank[:, losses.group] = own.X.T.astype(np.int32)
             part = PlainPart(losses, rank, columns.width + 1, empties=columns.empties)
@@ -1009,14 +1032,33 @@ class Proof:
         near = objective - bound <= NEAR * max(abs(objective), 1.0)
         return objective if near else max(0.0, bound)
 
+    def priced(self, charged: UnivariateProblem, bound: float) -> tuple[UnivariateProblem, float]:
+        """Return a problem with the prices of limits on labels, and what a bound on the objective is of its own one."""
+        if not self.constraints.labels:
+            return charged, bound
+        table, moved = charges(self.problem, self.grid.loss, self.constraints.labels)
+        unit = math.ldexp(1.0, -self.grid.loss)
+        priced = replace(
+            charged, y=table.argmin(axis=1), table=np.asarray(table * unit, np.float64), weight=None, costs=None,
+            offset=0.0,
+        )  # fmt: skip
+        return priced, bound - moved * unit / charged.unit
+
     def prove(self, bound: float) -> float:
         """Prove a bound on the objective, or the best one that is less; return it."""
         wanted = math.ceil(Fraction(bound) * Fraction(self.problem.unit) * Fraction(2) ** self.grid.loss)
-        self.losses = max(0, min(MOST - 1, wanted + self.grid.error))
+        least = wanted + self.grid.error
+        if self.constraints.labels:
+            # Less will do, where the next number of errors is what is wanted.
+            fewer = least - (1 << max(self.grid.loss, 0)) + (1 << max(self.grid.loss - SLACK_BITS, 0))
+            least = fewer if raised(self.problem, fewer, self.grid) >= least else least
+        self.losses = max(0, min(MOST - 1, least - self._losses.moved))
         for k, (_, box) in enumerate(self.steps):
             if box is not None:
                 self.losses = self._proven(k, box)
-        proven = objective_bound(self.losses, self.grid, self.problem.unit)
+        units = self.losses + self._losses.moved
+        units = raised(self.problem, units, self.grid) if self.constraints.labels else units
+        proven = objective_bound(units, self.grid, self.problem.unit)
         below = float(proven)
         return below if Fraction(below) <= proven else math.nextafter(below, 0.0)
 
@@ -1030,7 +1072,12 @@ class Proof:
         return found
 
     def lines(
-        self, names: Mapping[str, Any], objective: float, tree: list[tuple[int, float]], bound: float
+        self,
+        names: Mapping[str, Any],
+        objective: float,
+        tree: list[tuple[int, float]],
+        bound: float,
+        leaves: Sequence[int] = (),
     ) -> Iterator[str]:
         """Yield the lines of the certificate.
 
@@ -1042,6 +1089,8 @@ class Proof:
             Value of a tree, and feature and threshold of each node in heap order, -1 and 0 for a leaf.
         bound
             What :meth:`prove` returned.
+        leaves
+            Under limits on labels, the label of each node, of those at the last level too; -1 where it is no leaf.
         """
         problem, grid, constraints = self.problem, self.grid, self.constraints
         n, p = problem.X.shape
@@ -1056,6 +1105,8 @@ class Proof:
         yield from constraints.lines(self._values)
         yield f"grid {grid.loss} {grid.weight} {grid.target} {grid.centre.hex()} {grid.error}"
         yield " ".join(["tree", objective.hex(), *(f"{f} {threshold.hex()}" for f, threshold in tree)])
+        if constraints.labels:
+            yield " ".join(["leaves", *map(str, leaves)])
         yield f"bound {self.losses} {bound.hex()}"
         for k, (line, box) in enumerate(self.steps):
             if constraints.has_limits:
@@ -1071,10 +1122,11 @@ class Proof:
         objective: float,
         tree: list[tuple[int, float]],
         bound: float,
+        leaves: Sequence[int] = (),
     ) -> None:
         """Write the certificate, whole or not at all; parameters as for :meth:`lines`."""
         with atomic_write(path) as raw, gzip.GzipFile("", "wb", 4, raw, mtime=0) as file:
-            for line in self.lines(names, objective, tree, bound):
+            for line in self.lines(names, objective, tree, bound, leaves):
                 file.write(line.encode() + b"\n")
 
     def write_found(
@@ -1090,7 +1142,8 @@ class Proof:
             The best tree with its objective, and the bound of the search.
         """
         proven = self.prove(self.wanted(objective, bound))
-        self.write(path, names, objective, splits_of(tree), proven)
+        leaves = labels_of(tree) if self.constraints.labels else []
+        self.write(path, names, objective, splits_of(tree), proven, leaves)
         return min(objective, proven)
 
 
@@ -1123,3 +1176,18 @@ def splits_of(tree: Tree) -> list[tuple[int, float]]:
         f = np.flatnonzero(w)
         splits.append((int(f[0]), -b / float(w[f[0]])) if len(f) else (-1, 0.0))
     return splits
+
+
+def labels_of(tree: Tree) -> list[int]:
+    """Return the label of each node in heap order, of those at the last level too; -1 where it is no leaf."""
+    splits, B = np.flatnonzero(tree.w.any(axis=1)).tolist(), len(tree.w)
+    found, here = [-1] * (2 * B + 1), [0]
+    for t in here:
+        if t in splits:
+            here += [2 * t + 1, 2 * t + 2]
+            continue
+        leaf = t
+        while leaf < B:
+            leaf = 2 * leaf + 2  # samples of a node without a split go right
+        found[t] = int(tree.leaf_value[leaf - B])
+    return found

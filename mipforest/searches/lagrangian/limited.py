@@ -42,6 +42,13 @@ WHOLE, MAX_WHOLE = 1e-4, 1e5
 MAX_LABELLINGS = 20_000
 
 
+def widening(use: FloatArray, most: FloatArray) -> FloatArray:
+    """Return (r,) by what limits on sums of (r, n, K) uses are widened for what rounding makes of the sums."""
+    size = np.abs(use).max(axis=(1, 2), initial=np.finfo(np.float64).tiny)
+    widened: FloatArray = np.minimum(ROUNDING * np.maximum(size, np.abs(most)), FEASIBILITY_TOLERANCE)
+    return widened
+
+
 @dataclass(frozen=True, eq=False)
 class LimitedTrees:
     """Trees whose labels obey limits.
@@ -60,8 +67,8 @@ class LimitedTrees:
         (r, n, K) what it adds to each limit, at most 1 in size.
     most
         (r,) the limits, widened by what rounding makes of sums.
-    size
-        (r,) what the rows were divided by.
+    size, kept
+        (r,) what the rows were divided by, and which of all limits they are: others hold for all labels that are left.
     forbidden
         (n, K) labels that break a limit for one sample alone.
     """
@@ -73,6 +80,7 @@ class LimitedTrees:
     use: FloatArray
     most: FloatArray
     size: FloatArray
+    kept: IntArray
     forbidden: BoolArray
 
     @classmethod
@@ -81,10 +89,9 @@ class LimitedTrees:
         names, use, most = sums.from_above()
         cost = charges.costs_of_labels(use.shape[2])
         size = np.maximum(np.abs(use).max(axis=(1, 2), initial=0.0), np.finfo(np.float64).tiny)
-        widened = np.minimum(ROUNDING * np.maximum(size, np.abs(most)), FEASIBILITY_TOLERANCE)
-        most = most + widened
+        most = most + widening(use, most)
         alone: BoolArray = np.all(use >= 0, axis=(1, 2))
-        forbidden = (alone[:, None, None] & (use > most[:, None, None])).any(axis=0)
+        forbidden: BoolArray = np.any(alone[:, None, None] & (use > most[:, None, None]), axis=0)
         # What holds for whatever labels are left needs no price.
         left = np.where(forbidden, -np.inf, use).max(axis=2).sum(axis=1)
         kept = np.flatnonzero(left > most)
@@ -96,6 +103,7 @@ class LimitedTrees:
             use[kept] / size[kept, None, None],
             most[kept] / size[kept],
             size[kept],
+            kept,
             forbidden,
         )
 

@@ -163,6 +163,7 @@ class LagrangianSearch:
         if start is not None:
             self._label(start)
         if trees.depth == 1:
+            self._raise_bound(np.zeros(len(found.prices)))
             closing = Closing(trees, found.prices, self.box)
             cost, split, labels = closing.best_of_one_split()
             if len(split):

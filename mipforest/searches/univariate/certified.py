@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mipforest.arrays import IntArray
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.certificates import CertificateError
-from mipforest.certificates.constraints import Box, Constraints, SplitLimit, UsedLimit
+from mipforest.certificates.constraints import Box, Constraints, LabelLimit, SplitLimit, UsedLimit
 from mipforest.errors import Unsupported
 from mipforest.heuristics.thresholds import Thresholds
+from mipforest.problem.constraints import LabelRows
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.restrictions import Restrictions
 from mipforest.problem.structure import UnivariateProblem
+from mipforest.searches.lagrangian.limited import LimitedTrees, widening
 from mipforest.searches.univariate.constrained import given_to_nodes
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def check_stated(problem: ProblemData) -> None:
-    """Refuse constraints that certificates do not state: limits on labels, and what is asked of trees.
+    """Refuse constraints that certificates do not state: what is asked of trees, and rows by hand on labels.
 
     Raises
     ------
@@ -44,17 +46,29 @@ def check_stated(problem: ProblemData) -> None:
     for constraint in problem.constraints:
         nothing = Restrictions.none(problem.topology.n_branches, problem.data.p, charged.N_min)
         own = constraint.restrict(nothing, problem, charged.thresholds)
-        if own.sums is not None or own.asked:
+        if own.asked or isinstance(constraint, LabelRows):
             others.append(str(constraint))
     if others:
         raise Unsupported(
-            "a certificate states what nodes may split on, sizes of leaves, and limits on features and splits, and "
-            f"not: {'; '.join(others)}; leave the certificate out, or these constraints"
+            "a certificate states what nodes may split on, sizes of leaves, and limits on features, splits and labels, "
+            f"and not: {'; '.join(others)}; leave the certificate out, or these constraints"
         )
 
 
-def constraints_of(own: Restrictions, thresholds: Thresholds) -> Constraints:
+def constraints_of(
+    own: Restrictions,
+    thresholds: Thresholds,
+    limited: LimitedTrees | None = None,
+    prices: FloatArray | None = None,
+) -> Constraints:
     """Return restrictions of trees over some thresholds as a certificate states them.
+
+    Parameters
+    ----------
+    own, thresholds
+        The restrictions, and the thresholds.
+    limited, prices
+        Trees within limits on labels, and the (r,) prices of their limits; 0 unless given.
 
     Raises
     ------
@@ -86,7 +100,28 @@ def constraints_of(own: Restrictions, thresholds: Thresholds) -> Constraints:
         used=tuple(used),
         required=tuple(frozenset(group.tolist()) for group in own.required),
         splits=tuple(SplitLimit(tuple(map(float, row.weights)), float(row.limit)) for row in own.splits),
+        labels=_label_limits(own, limited, prices),
     )
+
+
+def _label_limits(
+    own: Restrictions, limited: LimitedTrees | None, prices: FloatArray | None
+) -> tuple[LabelLimit, ...]:
+    """Return limits on labels with their prices.
+
+    A limit that no sample has room for under some label is worth more than all costs: the search forbids that label.
+    """
+    if own.sums is None:
+        return ()
+    _, use, most = own.sums.from_above()
+    widened = most + widening(use, most)
+    price = np.zeros(len(most))
+    if limited is not None and prices is not None:
+        price[limited.kept] = prices / limited.size
+        tight = (use >= 0).all(axis=(1, 2)) & (widened <= widening(use, most)) & use.any(axis=(1, 2))
+        for r in np.flatnonzero(tight):
+            price[r] = 2.0 * limited.spread / use[r][use[r] > 0].min()
+    return tuple(LabelLimit(*row) for row in zip(use, widened.tolist(), price.tolist(), strict=True))
 
 
 def _numbered(once: IntArray) -> IntArray:
@@ -114,6 +149,7 @@ def divide(proof: Proof, search: Constrained, bound: float) -> None:
     if not constraints.has_limits:
         return
     steps, boxes, deadline = list[Step](), [constraints.box()], search.deadline
+    charged, below = proof.priced(search.charged, bound)
     search.deadline = lambda: inf  # writing a proof is no part of the time limit
     while boxes:
         box = boxes.pop()
@@ -122,7 +158,7 @@ def divide(proof: Proof, search: Constrained, bound: float) -> None:
             continue
         found = _without_room(constraints, box)
         if found is None:
-            best = search.best_of(box.allowed, box.must, bound)
+            best = search.best_of(box.allowed, box.must, below, charged)
             found = None if best is None else _broken(constraints, box, best)
         if found is None:
             steps.append(Step("claim", box))
@@ -215,8 +251,14 @@ def write_certificate(
     bound
         The bound of the search.
     """
+    from mipforest.searches.exact.certificate_writer import Proof
+
     best, value = search.incumbent.tree, search.incumbent.value
     assert best is not None
+    own = search.restrictions
+    if own.sums is not None:
+        priced = constraints_of(own, proof.charged.thresholds, search.limited(), search.prices)
+        proof = Proof(proof.charged, search.problem.topology.depth, priced)
     divide(proof, search, proof.wanted(value, bound))
     stated = {"constraints": [constraint.to_dict() for constraint in search.problem.constraints]}
     return proof.write_found(path, {**names, **stated}, best, value, bound)

@@ -45,6 +45,7 @@ from mipforest.trees.topology import subtree
 if TYPE_CHECKING:
     from mipforest.searches.exact.boxes import Box
     from mipforest.searches.exact.search import Outcome
+    from mipforest.searches.lagrangian.limited import LimitedTrees
     from mipforest.searches.lagrangian.search import LagrangianSearch
 
 #: Depth up to which trees are listed, and up to which boxes differ from node to node.
@@ -328,7 +329,21 @@ class Constrained:
                 allowed[node, self._copy_of.get(tuple(part), j)] = own.allowed[node, j]
         return _Box(0.0, 0, allowed, must, tuple(self._nothing(row) for row in self._budgets))
 
-    def best_of(self, allowed: BoolArray, must: BoolArray, below: float) -> IntArray | None:
+    @property
+    def prices(self) -> FloatArray | None:
+        """(r,) prices of limits on labels (:meth:`limited`); ``None`` before a box was searched."""
+        return self._prices
+
+    def limited(self) -> LimitedTrees:
+        """Return all trees within limits on labels."""
+        from mipforest.searches.lagrangian.limited import LimitedTrees
+
+        assert self.restrictions.sums is not None
+        return LimitedTrees.of(self.charged, self.problem.topology.depth, self.restrictions.sums)
+
+    def best_of(
+        self, allowed: BoolArray, must: BoolArray, below: float, charged: UnivariateProblem
+    ) -> IntArray | None:
         """Return the features (|B|,) of the best tree below a value, -1 where it does not split; ``None`` without one.
 
         Parameters
@@ -337,12 +352,21 @@ class Constrained:
             (|B|, p) features that each node may split on, of those that it may at all, and (|B|,) nodes that have to.
         below
             The value of the objective.
+        charged
+            What trees are charged, over the thresholds of :attr:`charged`.
         """
         box = replace(self._everything(), must=must)
         box.allowed &= allowed[:, self._origin]
         own = None if self._is_even(box, self._features(box)) else box
-        found = self._exact(*self._charged(box), below, own)
-        return None if found.tree is None else chosen_features(found.tree)
+        some, _ = self._charged(box)
+        within = self._within(box) if own is not None else None
+        if not len(some.thresholds) or (own is not None and within is None):
+            return None
+        chosen = self._searched(replace(charged, thresholds=some.thresholds), below, within).chosen
+        if chosen is None:
+            return None
+        features = self._features(box)[some.thresholds.feature[chosen]]
+        return np.where(chosen >= 0, self._origin[features], -1)
 
     def _has(self, box: _Box, tree: Tree) -> bool:
         """Return whether a tree of the box around it is in a box."""
@@ -617,9 +641,7 @@ class Constrained:
 
         ``box`` is given where it differs from node to node; one of fewer levels leaves those below without a split.
         """
-        from mipforest.searches.exact.search import LEAST_ON_WORKERS, compile_kernels, exact_search
-
-        depth, budget, within = self.problem.topology.depth, self.problem.budget, None
+        depth, within = self.problem.topology.depth, None
         if box is not None:
             depth = len(box.must).bit_length()
             within = self._within(box)
@@ -628,6 +650,21 @@ class Constrained:
         if not len(numbers):
             alone = self._tree(np.full(self.problem.topology.n_branches, -1), numbers)
             return Solved(self.problem.formulation.evaluate(alone, self.problem.instance), alone, ended=True)
+        outcome = self._searched(charged, self.incumbent.value if cutoff is None else cutoff, within, depth)
+        tree = None
+        if outcome.chosen is not None:
+            chosen = np.full(self.problem.topology.n_branches, -1)
+            chosen[: len(outcome.chosen)] = outcome.chosen
+            tree = self._tree(chosen, numbers, as_it_is=box is not None)
+        return Solved(outcome.bound, tree, outcome.ended)
+
+    def _searched(
+        self, charged: UnivariateProblem, best: float, within: Box | None, depth: int | None = None
+    ) -> Outcome:
+        """Search for a tree below a value, in a box if one is given, of all levels unless told otherwise."""
+        from mipforest.searches.exact.search import LEAST_ON_WORKERS, compile_kernels, exact_search
+
+        budget, depth = self.problem.budget, depth or self.problem.topology.depth
         if not self.nodes:
             compile_kernels(budget, charged, depth)
         # A cluster is prepared for one long search, not for each of hundreds of boxes.
@@ -637,7 +674,7 @@ class Constrained:
         outcome = exact_search(
             charged,
             depth,
-            best=self.incumbent.value if cutoff is None else cutoff,
+            best=best,
             gap=self.settings.gap,
             deadline=self.deadline(),
             on_progress=self._tell,
@@ -649,12 +686,7 @@ class Constrained:
         self.nodes += outcome.nodes
         self.lost = self.lost or outcome.lost
         self.interrupted = self.interrupted or outcome.interrupted
-        tree = None
-        if outcome.chosen is not None:
-            chosen = np.full(self.problem.topology.n_branches, -1)
-            chosen[: len(outcome.chosen)] = outcome.chosen
-            tree = self._tree(chosen, numbers, as_it_is=box is not None)
-        return Solved(outcome.bound, tree, outcome.ended)
+        return outcome
 
     def _within(self, box: _Box) -> Box | None:
         """Return a box as searches take it, of the features that some node may split on; ``None`` without a tree."""

@@ -33,6 +33,12 @@ ON_ONE_MACHINE_CONSTRAINED = (
     "limited"
 )
 
+#: What is told where a certificate proves less than the search.
+CERTIFIED_LESS = (
+    "the certificate proves the bound {:.6g}, which is that of prices for limits on labels; the search has proven "
+    "{:.6g} by going through trees one by one, which no certificate states"
+)
+
 #: What is told where a certificate was asked for and there is nothing to certify.
 NO_TREE_TO_CERTIFY = "no certificate is written: it is of a tree and a bound, and no tree was found"
 
@@ -199,11 +205,15 @@ class ExactSearch(TreeSearch):
             if best is None:
                 warnings = (*warnings, NO_TREE_TO_CERTIFY)
             else:
+                from mipforest.searches.exact.certificate_writer import NEAR
                 from mipforest.searches.univariate.certified import write_certificate
 
-                bound = write_certificate(
-                    proof, search, settings.certificate, self.names_in_certificate(problem), bound
-                )
+                names = self.names_in_certificate(problem)
+                proven = write_certificate(proof, search, settings.certificate, names, bound)
+                if problem.restrictions.sums is None:
+                    bound = proven
+                elif bound - proven > NEAR * max(abs(bound), 1.0):
+                    warnings = (*warnings, CERTIFIED_LESS.format(proven, bound))
         told = events.end(incumbent.value if best is not None else np.nan, bound, search.nodes)
         message = search.why_none if status is Status.INFEASIBLE else ""
         return SearchResult(best, bound, status, search.nodes, told, warnings, message)
