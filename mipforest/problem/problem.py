@@ -424,7 +424,7 @@ def _searched(
                 refused = refused if unlike or isinstance(settings.start, Predictor) else ()
     with budget.phase("solve"):
         limit = budget.at_most() if settings.time_limit != 0 else 0.0
-        asks = reduces and not all(one.is_of_whole_tree for one in problem.constraints)
+        asks = not all(one.is_of_whole_tree for one in problem.constraints)
         if limit is not None and asks and search.finds_within(problem):
             limit *= SHARE_OF_SEARCH
         within = replace(settings, time_limit=limit)

@@ -77,7 +77,7 @@ def test_proven_optima_are_those_of_the_data_without_them(model, parameters, sea
 )
 def test_best_found_trees_do_not_use_them(model, parameters, search, task):
     problem, rest = both(model, parameters, 1, task=task)
-    options = FEW if search == "local-search" else {}
+    options = FEW if search == "local-search" and model != "oct" else {}  # two starts may miss what ten find
     result, other = (built.solve(search, solver_options=options) for built in (problem, rest))
     assert result.verified, result.failed_checks
     assert 0 not in result.tree.features_used().overall

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.problem.structure import TreeCharges
 
 #: Starts, and kicks of each, unless set. In as much time they beat 300 starts without kicks on 8 of the 9
@@ -23,9 +23,16 @@ class LocalProblem(TreeCharges):
     ----------
     X
         (n, p) features, scaled as the trees are wanted; in [0, 1] for hyperplanes.
+    allowed
+        Of univariate trees, (|B|, p) features that each node may split on; ``None`` for all.
+    group
+        With ``allowed``, (p,) number of the group of each feature that comes once on a path, -1 for one that may come
+        again.
     """
 
     X: FloatArray
+    allowed: BoolArray | None = None
+    group: IntArray | None = None
 
     @classmethod
     def of(cls, charges: TreeCharges, X: FloatArray) -> LocalProblem:

@@ -40,9 +40,12 @@ from mipforest.searches.local.state import (
     charge,
     copy_subtree,
     draw,
+    is_allowed,
     leaf_below,
     list_below,
     make_leaf,
+    may_move_up,
+    may_split,
     order_at,
     partition,
     partition_below,
@@ -213,13 +216,13 @@ def _best_move(
         # All leaves of the other subtree are empty then; the splits there are not charged anyway.
         fit_leaves(samples, work, order, begin, m, 0, leaves)
         only = value_of_leaves(samples, work, leaves) + charges + samples.split_cost * (leaves - on_left)
-        if only < best:
+        if only < best and may_move_up(samples, work, 2 * t + 1, t):
             move, best = LEFT, only
     fit_leaves(samples, work, order, begin, m, 1, leaves)
     keep_base(work, leaves)
     if not is_leaf:
         only = value_of_leaves(samples, work, leaves) + charges_right + samples.split_cost * on_left
-        if only < best:
+        if only < best and may_move_up(samples, work, 2 * t + 2, t):
             move, best = RIGHT, only
         if samples.split_cost > 0.0:
             alone = _loss_as_leaf(samples, work, order, begin, m, leaves)
@@ -231,7 +234,7 @@ def _best_move(
     for f in range(len(samples.rank)):
         ids = order[f, begin : begin + m]
         work.offers[0, f] = np.inf
-        if samples.rank[f, ids[0]] == samples.rank[f, ids[m - 1]]:
+        if samples.rank[f, ids[0]] == samples.rank[f, ids[m - 1]] or not may_split(samples, work, t, f):
             continue
         sweep(samples, work, ids, 1, leaves, samples.kind, 1.0, samples.tie)
         if samples.kind == ABSOLUTE:
@@ -288,7 +291,7 @@ def _next_best(samples: Samples, work: Work, t: int, value: float) -> bool:
 @kernel
 def keep_if_better(samples: Samples, work: Work, t: int, value: float) -> bool:
     """Keep the subtree of a node if it is better than a value once its samples are routed; bring back the saved one."""
-    if refit(samples, work, t) < value - samples.tolerance:
+    if refit(samples, work, t) < value - samples.tolerance and is_allowed(samples, work, t):
         partition_below(samples, work, t)
         return True
     copy_subtree(work, SAVED, t, OWN, t)
@@ -415,7 +418,7 @@ def grow(samples: Samples, work: Work, t: int, drawn: int) -> None:
             f = work.features[other]
             work.features[other] = work.features[k]
             ids = order[f, begin : begin + m]
-            if samples.rank[f, ids[0]] == samples.rank[f, ids[m - 1]]:
+            if samples.rank[f, ids[0]] == samples.rank[f, ids[m - 1]] or not may_split(samples, work, u, f):
                 continue
             sweep(samples, work, ids, 1, 2, kind, 0.0, 1.0)
             q = best_cut(samples, work, f, ids, best)
@@ -469,7 +472,7 @@ def start_tree(samples: Samples, work: Work, drawn: int) -> int:
     if drawn > 0:
         make_leaf(work, 0)
         grow(samples, work, 0, drawn)
-    if refit(samples, work, 0) == np.inf:
+    if refit(samples, work, 0) == np.inf or not is_allowed(samples, work, 0):
         make_leaf(work, 0)
         refit(samples, work, 0)
     return 0
@@ -489,8 +492,9 @@ def kick(samples: Samples, work: Work) -> int:
         grow(samples, work, t, max(1, int(np.sqrt(len(samples.rank)) + 0.5)))
     else:
         order, f = order_at(samples, work, work.places[LEVEL, t]), draw(work, len(samples.rank))
-        nodes[t].feature = f
-        nodes[t].cut = samples.rank[f, order[f, nodes[t].begin + draw(work, nodes[t].count)]]
-    if refit(samples, work, t) == np.inf:
+        if may_split(samples, work, t, f):
+            nodes[t].feature = f
+            nodes[t].cut = samples.rank[f, order[f, nodes[t].begin + draw(work, nodes[t].count)]]
+    if refit(samples, work, t) == np.inf or not is_allowed(samples, work, t):
         copy_subtree(work, SAVED, t, OWN, t)
     return t

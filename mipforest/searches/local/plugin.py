@@ -18,7 +18,7 @@ from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
-from mipforest.problem.structure import Structure, TreeCharges
+from mipforest.problem.structure import Structure, TreeCharges, UnivariateProblem
 from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch
 from mipforest.searches.hyperplanes import plugin as hyperplanes
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
@@ -69,6 +69,10 @@ class LocalSearch(TreeSearch):
     def finds_within(self, problem: ProblemData) -> bool:
         """Return whether the trees that starts lead to are asked: those of convex nodes are a matter of ``routing``."""
         return isinstance(problem.structure, TreeCharges)
+
+    def reduces(self, problem: ProblemData, settings: SolveSettings) -> bool:  # noqa: ARG002
+        """Return whether limits on features are kept for it: it keeps what nodes of univariate trees may split on."""
+        return not isinstance(problem.structure, UnivariateProblem) or bool(problem.restrictions.budgets)
 
     def check_options(self, settings: SolveSettings) -> None:
         """Refuse options that the search does not take; see :meth:`TreeSearch.check_options`."""
@@ -124,12 +128,17 @@ class LocalSearch(TreeSearch):
                 problem, settings, **limits, dask=dask, start=start, on_progress=on_progress
             )
         assert isinstance(problem.structure, TreeCharges)  # ``refusal`` has seen to it
-        charged = LocalProblem.of(problem.structure, problem.data.X)
+        formulation, instance = problem.formulation, problem.instance
+        charged, grown_on = LocalProblem.of(problem.structure, problem.data.X), instance
+        if problem.constraints and isinstance(problem.structure, UnivariateProblem):
+            own = problem.restrictions
+            charged = replace(charged, N_min=own.N_min, allowed=own.allowed, group=own.once)
+            X = np.where(own.allowed.any(axis=0), problem.data.X, 0.0)  # nothing is gained by the others
+            grown_on = replace(instance, data=replace(problem.data, X=X))
         compile_kernels(problem.budget, oblique=charged.margin is not None)
         events = SearchEvents(on_progress)
-        formulation, instance = problem.formulation, problem.instance
         known = [
-            tree for tree in (start, instance.known, formulation.start("cart", instance)) if tree is not None
+            tree for tree in (start, instance.known, formulation.start("cart", grown_on)) if tree is not None
         ]
         known = [formulation.polish(tree, instance) for tree in known]
         incumbent = Incumbent(problem, *known)

@@ -469,12 +469,13 @@ def _part_of(problem: LocalProblem, seed: int) -> LocalProblem:
 def samples_of(
     problem: LocalProblem, *, tie_break: bool = True, hyperplanes: int = HYPERPLANES
 ) -> tuple[Samples, IntArray]:
-    """Return the samples of a search, and the numbers of the features that vary.
+    """Return the samples of a search, and the numbers of the features that vary, and that some node may split on.
 
     They take 8 bytes per sample and feature: ranks and orders.
     """
     y, n = np.asarray(problem.y), len(problem.X)
-    features = np.flatnonzero(problem.X.min(axis=0) < problem.X.max(axis=0))
+    varies = problem.X.min(axis=0) < problem.X.max(axis=0)
+    features = np.flatnonzero(varies if problem.allowed is None else varies & problem.allowed.any(axis=0))
     if len(features) == 0:
         features = np.zeros(1, np.int64)  # nothing splits, but there are orders
     absolute, oblique = problem.loss == "absolute", problem.margin is not None
@@ -541,6 +542,10 @@ def samples_of(
         pass_tolerance=COARSE_PASS * float(unit) if many else 0.0,
         hyperplanes=hyperplanes if oblique else -1,
         max_features=problem.max_features or len(features),
+        allowed=np.zeros((0, len(features)), np.uint8)
+        if problem.allowed is None
+        else problem.allowed[:, features].astype(np.uint8),
+        group=np.full(len(features), -1) if problem.group is None else problem.group[features],
     )
     return samples, features
 
@@ -568,10 +573,25 @@ def _read(tree: LocalTree, samples: Samples, features: IntArray, work: Work) -> 
             continue
         # Where a node does not split, all samples go to one side, and the other one is dropped.
         f = used[0] if len(used) else 0
+        if len(used) and not _is_within(samples, nodes["feature"], t, f):
+            continue  # it stays a leaf
         distinct = samples.distinct[samples.first[f] : samples.first[f + 1]]
         right = distinct * tree.w[t, features[f]] + tree.b[t] >= 0
         nodes["feature"][t], nodes["cut"][t] = f, np.flatnonzero(right).min(initial=len(right))
         nodes["feature"][[2 * t + 1, 2 * t + 2]] = LEAF
+
+
+def _is_within(samples: Samples, feature: IntArray, t: int, f: int) -> bool:
+    """Return whether a node of a tree (m,) may split on a feature, beside those above it."""
+    if not len(samples.allowed):
+        return True
+    group = [samples.group[f]] if samples.group[f] >= 0 else []
+    above = t
+    while above:
+        above = (above - 1) // 2
+        if samples.group[feature[above]] in group:
+            return False
+    return bool(samples.allowed[t, f])
 
 
 def _written(problem: LocalProblem, samples: Samples, features: IntArray, work: Work) -> LocalTree:

@@ -56,6 +56,9 @@ class Samples(NamedTuple):
         Random hyperplanes that each visit of a node tries, besides the best univariate split; -1 for univariate trees.
     max_features
         Most features of a hyperplane.
+    allowed, group
+        (|B|, p) whether each node of a univariate tree may split on each feature, without rows where all may; and (p,)
+        the number of the group of a feature that comes once on a path, -1 for none.
     """
 
     kind: int
@@ -75,6 +78,8 @@ class Samples(NamedTuple):
     pass_tolerance: float
     hyperplanes: int
     max_features: int
+    allowed: NDArray[np.uint8]
+    group: IntArray
 
 
 #: A node: feature of its split, or :data:`LEAF`, :data:`NONE`, :data:`OBLIQUE`; least rank that goes right, or least
@@ -299,6 +304,52 @@ def list_below(work: Work, t: int, row: int) -> int:
             queue[end], queue[end + 1] = 2 * u + 1, 2 * u + 2
             end += 2
     return end
+
+
+@kernel
+def may_split(samples: Samples, work: Work, t: int, f: int) -> bool:
+    """Return whether a node may split on a feature, beside what is above and below it."""
+    if len(samples.allowed) == 0:
+        return True
+    if samples.allowed[t, f] == 0:
+        return False
+    group, u = samples.group[f], t
+    while group >= 0 and u > 0:
+        u = (u - 1) // 2
+        if samples.group[work.trees[OWN, u].feature] == group:
+            return False
+    for k in range(1, list_below(work, t, QUEUE) if group >= 0 else 0):
+        other = work.trees[OWN, work.places[QUEUE, k]].feature
+        if other >= 0 and samples.group[other] == group:
+            return False
+    return True
+
+
+@kernel
+def is_allowed(samples: Samples, work: Work, t: int) -> bool:
+    """Return whether the nodes of a subtree may split on what they do, once some of them have moved up."""
+    if len(samples.allowed) == 0:
+        return True
+    for k in range(list_below(work, t, QUEUE)):
+        u = work.places[QUEUE, k]
+        f = work.trees[OWN, u].feature
+        if f >= 0 and samples.allowed[u, f] == 0:
+            return False
+    return True
+
+
+@kernel
+def may_move_up(samples: Samples, work: Work, s: int, t: int) -> bool:
+    """Return whether the nodes of the subtree of node s may split on what they do in place of that of node t above."""
+    if len(samples.allowed) == 0:
+        return True
+    for k in range(list_below(work, s, QUEUE)):
+        u = work.places[QUEUE, k]
+        f, width = work.trees[OWN, u].feature, 1 << (work.places[LEVEL, u] - work.places[LEVEL, s])
+        # On a level below them, nodes stand from ``width * (node + 1) - 1`` on.
+        if f >= 0 and samples.allowed[u - width * (s - t), f] == 0:
+            return False
+    return True
 
 
 @kernel

@@ -10,8 +10,11 @@ from sklearn.tree import DecisionTreeRegressor
 from tolerance import at_least, at_most, same
 from univariate_cases import LOSSES, Case, hold_for_all, local, medium, noisy, numbers
 
+import mipforest
 from formulations.oct import Oct
+from mipforest.data import Dataset
 from mipforest.errors import ClusterError, NotAllowed
+from mipforest.problem.constraints import Forbid, MinLeaf, OncePerPath
 from mipforest.searches import entry
 from mipforest.searches.exact.search import exact_search
 from mipforest.searches.local import LocalProblem, LocalTree
@@ -394,3 +397,27 @@ def test_features_without_a_threshold_leave_one_leaf():
     found = local_search(problem, 2, starts=1)
     assert found.value == 1
     assert not found.tree.w.any()
+
+
+@pytest.mark.parametrize("seed", seeds(6, 120))
+def test_what_nodes_may_split_on_is_kept_on_the_way(seed):
+    """The trees are within the constraints without a repair, and near the best one of all."""
+    rng = np.random.default_rng(seed)
+    X, names = rng.integers(0, 6, (60, 4)).astype(float), list("abcd")
+    if seed % 3:
+        data, model = Dataset.from_arrays(X, rng.integers(0, 2, 60), features=names), "oct"
+    else:
+        data, model = (
+            Dataset.from_arrays(X, X[:, 0] + rng.random(60), features=names, task="regression"),
+            "ort",
+        )
+    problem = mipforest.get_formulation(model)(alpha=0.01).build(data, 3)
+    asked = [Forbid(("a",), (0, 1)), Forbid(("b",), (2,)), MinLeaf(1 + seed % 4)]
+    problem.constrain(*asked, *([OncePerPath()] if seed % 2 else []))
+    result, best = (problem.solve(name, seed=0, time_limit=60) for name in ("local-search", "exact-search"))
+    assert result.verified, result.failed_checks
+    assert not any("was repaired" in told for told in result.solution.warnings)
+    assert all(one.admits(result.tree, data) for one in problem.constraints)
+    assert best.status == "optimal"
+    assert at_most(best.objective, result.objective)
+    assert result.objective <= 1.5 * best.objective
