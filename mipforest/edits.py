@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, Unpack
@@ -28,8 +29,9 @@ from mipforest.problem.constraints import Constraint, Forbid, Split, as_options,
 from mipforest.problem.problem import SETTINGS, Problem
 from mipforest.problem.result import Price, Result
 from mipforest.problem.structure import UnivariateProblem
-from mipforest.problem.tree_search import Auto
+from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import SolveKeywords, SolveSettings, chosen_settings
+from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Progress, Status
 from mipforest.trees import Tree
 from mipforest.trees.topology import subtree
@@ -53,11 +55,23 @@ class Edit:
         What trees have to satisfy.
     node
         The branch node that it is about; ``None`` for one about the whole tree.
+    instead_of
+        Edits that it has replaced, which come back when it is taken back.
     """
 
     words: str
     constraints: tuple[Constraint, ...]
     node: int | None = None
+    instead_of: tuple[Edit, ...] = ()
+
+    @property
+    def shapes_node(self) -> bool:
+        """Whether it says which split its node has, or that it has none."""
+        if self.node is None:
+            return False
+        forbidden = [one for one in self.constraints if isinstance(one, Forbid)]
+        is_leaf = any(len(one.features) > 1 or len(one.nodes or ()) > 1 for one in forbidden)
+        return is_leaf or any(isinstance(one, Split) for one in self.constraints)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON takes it."""
@@ -137,6 +151,21 @@ class EditPrices:
     alone: tuple[Price, ...]
 
 
+def split_of(tree: Tree, node: int) -> tuple[str, float]:
+    """Return feature and threshold of a node's split, in original units.
+
+    Raises
+    ------
+    DataError
+        If it has none, or one on several features.
+    """
+    if tree.is_oblique or tree.is_trivial(node):
+        raise DataError(f"node {node} of the best tree has no split on one feature")
+    j = int(np.flatnonzero(tree.w[node])[0])
+    weights, intercepts = tree.original_units()
+    return tree.feature_names[j], float(-intercepts[node] / weights[node, j])
+
+
 class EditSession:
     """Edits of the tree of a problem, and the best tree within them.
 
@@ -144,20 +173,29 @@ class EditSession:
     ----------
     problem
         A built problem; its own constraints hold in every tree.
-    keywords
+    solver
+        Who solves it, as for :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>`.
+    settings, keywords
         Of :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>`, for every solve of the session: ``gap``,
         ``threads``, ``time_limit`` and others of :class:`~mipforest.settings.SolveSettings`.
     """
 
-    def __init__(self, problem: Problem, **keywords: Unpack[SolveKeywords]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        solver: str | Solver | TreeSearch | Auto = "auto",
+        *,
+        settings: SolveSettings | None = None,
+        **keywords: Unpack[SolveKeywords],
+    ) -> None:
         problem.read_by_hand()
         if problem.changed() and not problem.is_stated:
             raise DataError(
                 f"the model of {problem.name_in_words} has rows or objectives by hand that are no constraint of the "
                 "toolkit, and edits would lose them; state them by problem.constrain or problem.require first"
             )
-        self.problem = problem
-        self._settings = chosen_settings(None, keywords, SETTINGS)
+        self.problem, self._solver = problem, solver
+        self._settings = chosen_settings(settings, keywords, SETTINGS)
         self._edits: list[Edit] = []
         self._undone: list[Edit] = []
         #: Proven results by their constraints, which may have no hash.
@@ -169,6 +207,11 @@ class EditSession:
     def edits(self) -> tuple[Edit, ...]:
         """The edits that hold, in their order."""
         return tuple(self._edits)
+
+    @property
+    def undone(self) -> tuple[Edit, ...]:
+        """The edits that were taken back, the last one of which :meth:`redo` brings again."""
+        return tuple(self._undone)
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -201,7 +244,7 @@ class EditSession:
         """
         self._check(node)
         if feature is None:
-            feature, threshold = self._split_of(self._tree(), node)
+            feature, threshold = split_of(self._tree(), node)
         split = Split(feature, threshold, node)
         return self._do(
             Edit(f"node {node} splits on {split.words.removeprefix(f'{node}: ')}", (split,), node)
@@ -259,8 +302,10 @@ class EditSession:
         """
         if not self._edits:
             raise DataError("there is no edit to undo")
-        self._undone.append(self._edits.pop())
-        return self._undone[-1]
+        edit = self._edits.pop()
+        self._edits += edit.instead_of
+        self._undone.append(edit)
+        return edit
 
     def redo(self) -> Edit:
         """Have the edit hold again that was taken back last, and return it.
@@ -272,12 +317,27 @@ class EditSession:
         """
         if not self._undone:
             raise DataError("there is no edit to redo")
-        self._edits.append(self._undone.pop())
-        return self._edits[-1]
+        edit = self._undone.pop()
+        self._edits = [*(one for one in self._edits if one not in edit.instead_of), edit]
+        return edit
+
+    def copy(self) -> Self:
+        """Return a session with the same edits and what is known of them, for another thread."""
+        found = copy(self)
+        found._edits, found._undone, found._known = list(self._edits), list(self._undone), list(self._known)
+        return found
+
+    def learn(self, other: EditSession) -> None:
+        """Take over what another session of the same problem has proven."""
+        self._known += other._known[len(self._known) :]
 
     def _do(self, edit: Edit) -> Edit:
-        self._with(self._constraints_of([*self._edits, edit]))  # one that cannot be is refused here
-        self._edits.append(edit)
+        if edit.shapes_node:
+            replaced = tuple(one for one in self._edits if one.shapes_node and one.node == edit.node)
+            edit = replace(edit, instead_of=replaced)
+        kept = [one for one in self._edits if one not in edit.instead_of]
+        self._with(self._constraints_of([*kept, edit]))  # one that cannot be is refused here
+        self._edits = [*kept, edit]
         self._undone.clear()
         return edit
 
@@ -322,7 +382,8 @@ class EditSession:
         for known, result in self._known:
             if known == constraints:
                 return result
-        result = self._with(constraints).solve(on_progress=on_progress, settings=self._started(constraints))
+        settings = self._started(constraints)
+        result = self._with(constraints).solve(self._solver, on_progress=on_progress, settings=settings)
         if result.solution.status in (Status.OPTIMAL, Status.INFEASIBLE):
             self._known.append((constraints, result))
         return result
@@ -346,21 +407,13 @@ class EditSession:
             )
         return tree
 
-    def _split_of(self, tree: Tree, node: int) -> tuple[str, float]:
-        """Return feature and threshold of a node's split, in original units."""
-        if tree.is_oblique or tree.is_trivial(node):
-            raise DataError(f"node {node} of the best tree has no split on one feature")
-        j = int(np.flatnonzero(tree.w[node])[0])
-        weights, intercepts = tree.original_units()
-        label = self.problem.data.features.labels[j]
-        return label, float(-intercepts[node] / weights[node, j])
-
     # ------------------------------------------------------------------ alternatives
 
-    def alternatives(self, node: int, k: int = 5) -> list[Alternative]:
+    def alternatives(self, node: int, k: int = 5, on_progress: Progress | None = None) -> list[Alternative]:
         """Return the k best splits of a node, each on another column, with the best tree of each.
 
-        The nodes above have the splits of the best tree; everything else is free within the edits at other nodes.
+        The nodes above have the splits of the best tree; everything else is free within the edits, but for a pin of
+        this node, or its being a leaf. ``on_progress`` may stop the searches, as for :meth:`best`.
 
         Raises
         ------
@@ -373,15 +426,17 @@ class EditSession:
         for column in self.problem.data.encoding.columns:
             asked = (*others, *path, Split(column.name, None, node))
             try:
-                result = self._best(asked)
+                result = self._best(asked, on_progress)
             except DataError:  # a column of one value
                 continue
             if isinstance(result.tree, Tree):
-                found.append(Alternative(*self._split_of(result.tree, node), result))
+                found.append(Alternative(*split_of(result.tree, node), result))
         found.sort(key=lambda one: one.objective)
         return found[:k]
 
-    def curve(self, node: int, feature: str, points: int = POINTS) -> list[Alternative]:
+    def curve(
+        self, node: int, feature: str, points: int = POINTS, on_progress: Progress | None = None
+    ) -> list[Alternative]:
         """Return the best trees by the threshold of a node's split on a feature: how flat the optimum is.
 
         Parameters
@@ -390,6 +445,8 @@ class EditSession:
             The node, and a column of numbers or a feature.
         points
             Most thresholds: quantiles of those that part the samples that reach the node in the best tree.
+        on_progress
+            May stop the searches, as for :meth:`best`.
 
         Raises
         ------
@@ -410,18 +467,20 @@ class EditSession:
             middles = middles[np.unique(np.linspace(0, len(middles) - 1, points).round().astype(int))]
         found = []
         for threshold in middles.tolist():
-            result = self._best((*others, *path, Split(feature, threshold, node)))
+            result = self._best((*others, *path, Split(feature, threshold, node)), on_progress)
             if result.tree is not None:
                 found.append(Alternative(feature, threshold, result))
         return found
 
     def _around(self, node: int) -> tuple[tuple[Constraint, ...], tuple[Split, ...]]:
         """Return the constraints but of edits at a node, and the splits of the best tree above it."""
-        others = self._constraints_of([edit for edit in self._edits if edit.node != node])
+        others = self._constraints_of(
+            [edit for edit in self._edits if edit.node != node or not edit.shapes_node]
+        )
         path, above = [], node
         while above:
             above = (above - 1) // 2
-            path.append(Split(*self._split_of(self._tree(), above), above))
+            path.append(Split(*split_of(self._tree(), above), above))
         return others, tuple(path)
 
     # ------------------------------------------------------------------ files

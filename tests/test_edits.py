@@ -10,7 +10,7 @@ from tolerance import at_least, at_most, same
 
 import mipforest
 from mipforest.data import Dataset
-from mipforest.edits import Edit, EditSession
+from mipforest.edits import Edit, EditSession, split_of
 from mipforest.errors import DataError
 from mipforest.problem.constraints import AtMostFeatures, AtMostOf, LimitLabel, MinLeaf, Recall
 from mipforest.solvers.solution import Status
@@ -120,7 +120,7 @@ def test_alternatives_have_the_best_totals_of_all_trees_with_their_split(node):
 def test_a_curve_has_the_best_total_of_each_threshold():
     session = EditSession(built("oct", 5, n=30, alpha=0.0), gap=0.0)
     tree = session.best().tree
-    feature, threshold = session._split_of(tree, 0)
+    feature, threshold = split_of(tree, 0)
     curve = session.curve(0, feature)
     assert [one.threshold for one in curve] == [0.5, 1.5, 2.5]  # exact: middles of whole numbers
     nearest = min(curve, key=lambda one: abs(one.threshold - threshold))
@@ -258,3 +258,25 @@ def test_deep_trees_are_edited_with_the_rows_where_no_search_keeps_an_edit():
     found = session.best()
     assert found.verified
     assert all(one.admits(found.tree, session.problem.data) for one in session.constraints)
+
+
+def test_a_pin_replaces_one_of_the_same_node_and_brings_it_back():
+    session = EditSession(built("oct", 0))
+    session.forbid("c", 0)
+    first = session.pin(0, "a", 1.5)
+    session.pin(1, "b")
+    second = session.pin(0, "b", 0.5)
+    assert [edit.words for edit in session.edits] == [
+        "node 0 does not use c", "node 1 splits on b", "node 0 splits on b >= 0.5",
+    ]  # fmt: skip
+    assert session.undo().words == second.words
+    assert {edit.words for edit in session.edits} == {
+        "node 0 does not use c",
+        "node 1 splits on b",
+        first.words,
+    }
+    session.redo()
+    session.leaf(0)
+    assert [edit.words for edit in session.edits] == [
+        "node 0 does not use c", "node 1 splits on b", "node 0 does not split",
+    ]  # fmt: skip

@@ -22,6 +22,7 @@ COMMANDS = {
     "solve": ("solve", "solve", "Solve"),
     "tune": ("tune", "tune", "Solve"),
     "price": ("price", "price", "Solve"),
+    "explore": ("explore", "explore", "Solve"),
     "show": ("outcome", "show", "Use a run"),
     "plot": ("pictures", "plot", "Use a run"),
     "report": ("pictures", "report", "Use a run"),

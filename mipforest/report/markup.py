@@ -85,6 +85,11 @@ def document(root: Element) -> bytes:
     return ("<!DOCTYPE html>\n" + tostring(root, encoding="unicode", method="html") + "\n").encode()
 
 
+def fragment(part: Element) -> str:
+    """Write a picture that a script puts into a page: as XML, no attribute of which has a ``<``."""
+    return tostring(part, encoding="unicode")
+
+
 def visible(text: str) -> str:
     """Cut a very long text, and escape what does not print."""
     return printable(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")

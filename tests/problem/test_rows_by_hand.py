@@ -146,6 +146,14 @@ def a_binary_of_the_root(problem):
     problem.model.add("limit", at_root <= 0)
 
 
+def a_sum_with_weights(problem):
+    """Of hyperplanes, whose weights may be negative."""
+    visit, used = problem.model.binary("visit"), constraints.features_used(problem)
+    problem.model.add("tie", used["a"] <= visit)
+    problem.model.add("no_more", visit <= used["a"] + problem.model["w"][0, "b"])
+    problem.model.add("limit", visit <= 1)
+
+
 def a_binary_from_below(problem):
     visit = problem.model.binary("visit")
     problem.model.add("tie", constraints.features_used(problem)["a"] <= visit)
@@ -186,6 +194,25 @@ def test_what_is_none_of_them_is_left_to_the_rows(write):
     result = problem.solve(time_limit=60)
     assert result.verified, result.failed_checks
     assert result.solution.solver == "highs"
+
+
+@pytest.mark.parametrize("write", [a_sum_with_weights])
+def test_weights_that_may_be_negative_are_no_binaries(write):
+    problem = built("margot", {"C": 2.0}, 2)
+    write(problem)
+    problem.read_by_hand()
+    assert problem.constraints == ()
+
+
+def test_weights_of_hyperplanes_from_above_are_not_forbidden():
+    """A row ``a <= 0`` leaves negative weights."""
+    problem, other = (built("oct-h", {"alpha": 0.05}, 1) for _ in range(2))
+    problem.model.add("not_up", problem.model["a"][0, "a"] <= 0)
+    problem.read_by_hand()
+    assert problem.constraints == ()
+    other.model.add("not_at_all", other.model["a"][0, "a"] == 0)
+    other.read_by_hand()
+    assert [str(one) for one in other.constraints] == [str(Forbid(("a",), (0,)))]
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -156,7 +156,7 @@ def _counted(
         else:
             return None
     groups = {u: _features_of(problem, reads) for u, reads in above.items()}
-    if any(not above[u] <= reads for u, reads in below):
+    if any(not above[u] <= reads or not _are_at_least_0(problem, reads) for u, reads in below):
         return None
     budgets: list[Constraint] = []
     for row in limits:
@@ -169,12 +169,19 @@ def _counted(
     return others, budgets
 
 
+def _are_at_least_0(problem: Built, columns: set[int]) -> bool:
+    """Return whether variables cannot be negative."""
+    blocks = problem.model.variables.values()
+    low = {int(c) for block in blocks for c in block.columns[block.lower >= 0.0].ravel()}
+    return columns <= low
+
+
 def _features_of(problem: Built, columns: set[int]) -> list[str] | None:
     """Return the features of which one is used where one of some columns is 1; ``None`` where it is something else."""
     data, found, read = problem.data, set[int](), set[int]()
     of_columns = features_of_columns(data)
     for name, block in problem.model.variables.items():
-        for j in range(data.p) if block.size else ():
+        for j in range(data.p) if block.size and block.integer.all() else ():
             if name == "feature_used":
                 own = [int(block.columns[j])]
             elif name in ("a", "uses") and block.shape == (problem.topology.n_branches, data.p):
@@ -186,7 +193,10 @@ def _features_of(problem: Built, columns: set[int]) -> list[str] | None:
             if columns.issuperset(own):
                 found.add(j)
                 read |= set(own)
-    return [data.features.labels[j] for j in sorted(found)] if found and read == columns else None
+    labels = [data.features.labels[j] for j in sorted(found)]
+    # The name of a feature stands for those that differ from it in missing values alone, too.
+    counted = {int(j) for label in labels for j in counted_as_one(data, label)}
+    return labels if found and read == columns and counted == found else None
 
 
 def _add_sums(problem: Built, sums: LabelSums) -> None:
@@ -219,7 +229,8 @@ def _read(
         return None
     name, entries, block = of
     by_node = problem.topology.n_branches, problem.data.p
-    if name == "w" and block.shape == by_node:  # a weight may be negative: it is 0 from both sides
+    is_weight = block.shape == by_node and not block.integer.all()
+    if name in ("w", "a") and is_weight:  # it may be negative: it is 0 from both sides
         return _forbidden(problem, entries) if len(entries) == 1 and lower == upper == 0.0 else None
     if (coefficients < 0).all():
         coefficients, lower, upper = -coefficients, -upper, -lower

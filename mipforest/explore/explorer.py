@@ -1,0 +1,288 @@
+"""What the page of ``mipforest explore`` shows and does: a session of edits, and one thread that searches for it.
+
+Every edit stops the search that runs and begins one for all edits that hold. The best tree so far is shown at once, and
+what is proven of it. What a node could split on instead is searched by the same thread, when it is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from threading import Event, RLock
+from typing import Any
+
+import numpy as np
+
+from mipforest.data import Dataset
+from mipforest.edits import Alternative, EditSession, split_of
+from mipforest.errors import MipforestError
+from mipforest.formatting import number
+from mipforest.problem.result import Price, Result
+from mipforest.report.content import FittedTree
+from mipforest.report.markup import fragment, short
+from mipforest.report.tree_section import NodeTexts, tree_picture
+from mipforest.solvers.solution import Event as Told
+from mipforest.solvers.solution import Progress
+from mipforest.trees import Tree
+from mipforest.trees.measures import regression_measures
+from mipforest.trees.node_statistics import node_statistics
+from mipforest.trees.reachable import ReachableNode, reachable_tree
+from mipforest.trees.tree import class_numbers
+
+#: Alternatives and points of a curve that a node is asked for.
+ALTERNATIVES, POINTS = 8, 15
+
+
+class Refused(MipforestError, ValueError):
+    """The page asked for what there is not."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is known of the best tree within the edits.
+
+    Attributes
+    ----------
+    busy
+        Whether it is searched for.
+    result
+        The best tree and its bound, once the search has ended.
+    objective, bound
+        Those of the search that runs.
+    """
+
+    busy: bool = True
+    result: Result | None = None
+    objective: float = math.inf
+    bound: float = -math.inf
+
+
+class Explorer:
+    """A session that pages show and edit.
+
+    Parameters
+    ----------
+    session
+        The session; nobody else uses it.
+    test
+        Test samples, whose errors are shown beside those of the training samples.
+    """
+
+    def __init__(self, session: EditSession, test: Dataset | None = None) -> None:
+        self._session, self._test = session, test
+        self._lock, self._stop = RLock(), Event()
+        self._searches = ThreadPoolExecutor(1, "explore")
+        self._shown, self._version = Shown(), 0
+        self._free: Result | None = None
+        #: The result whose tree was drawn last, and its picture.
+        self._drawn_for: Result | None = None
+        self._picture: dict[str, Any] = {}
+        self._begin()
+
+    def close(self) -> None:
+        """Stop what runs."""
+        self._stop.set()
+        self._searches.shutdown(cancel_futures=True)
+
+    # ------------------------------------------------------------------ searches
+
+    def _begin(self) -> None:
+        """Search for the best tree within the edits; what ran for others is stopped."""
+        with self._lock:
+            self._stop.set()
+            self._stop, self._version, self._shown = Event(), self._version + 1, Shown()
+            self._searches.submit(self._search, self._version, self._stop)
+
+    def _search(self, version: int, stop: Event) -> None:
+        def told(event: Told) -> bool:
+            with self._lock:
+                if version == self._version:
+                    self._shown = replace(self._shown, objective=event.objective, bound=event.bound)
+            return stop.is_set()
+
+        if stop.is_set():
+            return
+        with self._lock:
+            session = self._session.copy()
+        result = session.best(on_progress=told)
+        with self._lock:
+            self._session.learn(session)
+            if version == self._version:
+                self._shown = Shown(busy=False, result=result)
+            if not session.edits:
+                self._free = result
+
+    def _ask(self, question: Callable[[EditSession, Progress], list[Alternative]]) -> list[dict[str, Any]]:
+        """Answer a question on the edits that hold, after the search that runs; the next edit stops it."""
+        with self._lock:
+            session, stop = self._session.copy(), self._stop
+
+        def answered() -> list[Alternative]:
+            found = question(session, lambda _: stop.is_set())
+            with self._lock:
+                self._session.learn(session)
+            return found
+
+        return list(map(_alternative, self._searches.submit(answered).result()))
+
+    # ------------------------------------------------------------------ edits
+
+    def act(self, action: str, entries: Mapping[str, Any]) -> None:
+        """Make an edit, or take one back.
+
+        Parameters
+        ----------
+        action
+            ``pin``, ``forbid``, ``leaf``, ``undo`` or ``redo``.
+        entries
+            Its ``node``, ``feature`` and ``threshold``.
+
+        Raises
+        ------
+        MipforestError
+            If there is no such action, or the session refuses it.
+        """
+        node, feature = _node(entries), entries.get("feature")
+        if feature is not None and not isinstance(feature, str):
+            raise Refused(f"the feature is {feature!r:.60}, and has to be a name")
+        with self._lock:
+            session = self._session
+            if action == "pin" and node is not None:
+                session.pin(node, feature, _threshold(entries))
+            elif action == "forbid" and feature is not None:
+                session.forbid(feature, node)
+            elif action == "leaf" and node is not None:
+                session.leaf(node)
+            elif action in ("undo", "redo"):
+                (session.undo if action == "undo" else session.redo)()
+            else:
+                raise Refused(f"there is no edit {action!r:.40} of node {node} and feature {feature!r:.60}")
+            self._begin()
+
+    # ------------------------------------------------------------------ what is shown
+
+    def state(self) -> dict[str, Any]:
+        """Return what the page shows, as JSON takes it."""
+        with self._lock:
+            session, shown, version, free = self._session, self._shown, self._version, self._free
+            edits = [{"words": edit.words, "node": edit.node} for edit in session.edits]
+            can_redo = bool(session.undone)
+        problem, result = session.problem, shown.result
+        objective = shown.objective if result is None else result.objective
+        bound = shown.bound if result is None else result.bound
+        found = {
+            "version": version,
+            "title": f"{problem.name_in_words}, {problem.data.name}",
+            "busy": shown.busy,
+            "edits": edits,
+            "redo": can_redo,
+            "objective": _number(objective),
+            "bound": _number(bound),
+            "proven": result is not None and result.status in ("optimal", "infeasible"),
+            "status": "searching" if result is None else result.status,
+            "price": None,
+            "svg": None,
+            "nodes": [],
+            "measures": [],
+        }
+        if result is not None and free is not None and edits:
+            price = Price.of(result, free)
+            found["price"] = [price.least, price.most]
+        if result is not None and isinstance(result.tree, Tree):
+            with self._lock:  # many pages ask for one picture
+                if self._drawn_for is not result:
+                    self._drawn_for, self._picture = result, self._drawn(result.tree)
+                found |= self._picture
+        return found
+
+    def _drawn(self, tree: Tree) -> dict[str, Any]:
+        """Return a picture of a tree, its nodes in words, and its errors."""
+        data = self._session.problem.data
+        statistics = node_statistics(tree, data.X_raw, None if tree.prescribes else data.y)
+        fitted = FittedTree(tree, statistics, reachable_tree(tree))
+        texts = NodeTexts(fitted, None)
+        return {
+            "svg": fragment(tree_picture(fitted, texts)),
+            "nodes": [_in_words(node, texts, tree) for node in fitted.nodes],
+            "measures": [
+                [name, text]
+                for name, samples in (("training", data), ("test", self._test))
+                if samples is not None and (text := _measure(tree, samples))
+            ],
+        }
+
+    def alternatives(self, entries: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the best other splits of a node, each with the best tree that has it."""
+        node = _node(entries)
+        if node is None:
+            raise Refused("no node is named")
+        return self._ask(lambda session, told: session.alternatives(node, ALTERNATIVES, told))
+
+    def curve(self, entries: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the best trees by the threshold of a node's split on a feature."""
+        node, feature = _node(entries), entries.get("feature")
+        if node is None or not isinstance(feature, str):
+            raise Refused("no node and feature are named")
+        return self._ask(lambda session, told: session.curve(node, feature, POINTS, told))
+
+
+def _in_words(node: ReachableNode, texts: NodeTexts, tree: Tree) -> dict[str, Any]:
+    t = node.number
+    split = split_of(tree, t) if node.children and not tree.is_oblique else (None, math.nan)
+    # A leaf stands for the highest node above it from which all samples come here: there it could be split.
+    at = node.passed[0] if node.passed and not node.children else t
+    return {
+        "node": t,
+        "at": at,
+        "leaf": not node.children,
+        "last": at >= len(tree.w),
+        "feature": split[0],
+        "name": None if split[0] is None else short(split[0]),
+        "threshold": _number(split[1]),
+        "headline": texts.headline(node),
+        "samples": texts.samples(node),
+    }
+
+
+def _alternative(one: Alternative) -> dict[str, Any]:
+    return {
+        "feature": one.feature,
+        "name": short(one.feature),
+        "threshold": _number(one.threshold),
+        "objective": _number(one.objective),
+        "proven": one.is_proven,
+    }
+
+
+def _measure(tree: Tree, samples: Dataset) -> str:
+    """Return the errors of a classifier, or the R2 of a regression tree; of a tree that prescribes, nothing."""
+    if tree.prescribes:
+        return ""
+    if tree.is_classifier:
+        labels = class_numbers(tree.classes, tree.predict_labels(samples.X_raw), samples.n)
+        return f"{int((labels != samples.y).sum())} of {samples.n} wrong"
+    y, predicted = (np.asarray(one, dtype=np.float64) for one in (samples.y, tree.predict(samples.X_raw)))
+    return f"R² {number(regression_measures(y, predicted, samples.weights).r2)}"
+
+
+def _number(value: float) -> float | None:
+    """Return a number as JSON takes it."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _node(entries: Mapping[str, Any]) -> int | None:
+    node = entries.get("node")
+    if node is None or (isinstance(node, int) and not isinstance(node, bool)):
+        return node
+    raise Refused(f"the node is {node!r:.60}, and has to be a number")
+
+
+def _threshold(entries: Mapping[str, Any]) -> float | None:
+    value = entries.get("threshold")
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise Refused(f"the threshold is {value!r:.60}, and has to be a number")
+    return float(value)

@@ -1,0 +1,203 @@
+"use strict";
+// The page of mipforest explore: it shows what the server knows of the tree, and sends edits. All texts are set as texts;
+// the picture of the tree is made by the server, which escapes names.
+
+const token = new URLSearchParams(location.search).get("token") || "";
+const by = (id) => document.getElementById(id);
+let state = null, chosen = null, asked = 0;
+
+const ask = async (path, entries = {}) => {
+  const answer = await fetch(path, {
+    method: "POST", headers: {"X-Token": token, "Content-Type": "application/json"}, body: JSON.stringify(entries),
+  });
+  const found = await answer.json();
+  if (!answer.ok) throw new Error(found.error);
+  return found;
+};
+
+const make = (tag, text = "", attributes = {}) => {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+};
+
+const number = (value) => value === null ? "–" : Math.abs(value) < 1e-12 ? "0" : String(Number(value.toPrecision(6)));
+
+const button = (words, act) => {
+  const made = make("button", words, {type: "button"});
+  made.addEventListener("click", act);
+  return made;
+};
+
+const failed = (error) => { by("error").textContent = error.message; };
+
+const edit = async (action, entries = {}) => {
+  by("error").textContent = "";
+  try {
+    show(await ask("/edit", {action, ...entries}));
+  } catch (error) {
+    failed(error);
+  }
+};
+
+const pair = (name, value) => {
+  const group = make("div");
+  group.append(make("dt", name), make("dd", value));
+  return group;
+};
+
+const proof = () => {
+  if (state.busy) return `Searching: the best tree so far has ${number(state.objective)}, proven ${number(state.bound)}`;
+  if (state.status === "infeasible") return "Proven: no tree is within these edits. Undo one.";
+  if (!state.svg) return "No tree was found.";
+  return state.proven ? "Proven: no tree within these edits is better" : `Best found; a better one has at least ${number(state.bound)}`;
+};
+
+const cost = () => {
+  if (!state.price) return "–";
+  const [least, most] = state.price;
+  return least === most ? number(least) : `${number(least)} to ${number(most)}`;
+};
+
+const show = (found) => {
+  const drawn = state && state.svg === found.svg;
+  state = found;
+  document.title = by("title").textContent = state.title;
+  by("proof").textContent = proof();
+  by("numbers").replaceChildren(
+    pair("objective", number(state.objective)), pair("bound", number(state.bound)), pair("price of the edits", cost()),
+    ...state.measures.map(([name, text]) => pair(name, text)),
+  );
+  by("undo").disabled = !state.edits.length;
+  by("redo").disabled = !state.redo;
+  by("edits").replaceChildren(...state.edits.map((one) => make("li", one.words)));
+  if (!state.busy || state.svg) {
+    if (!drawn) {
+      by("tree").innerHTML = state.svg || "";
+      for (const box of document.querySelectorAll("a.node")) {
+        box.addEventListener("click", (event) => { event.preventDefault(); choose(Number(box.dataset.node), true); });
+      }
+    }
+    const edited = new Set(state.edits.map((one) => one.node));
+    const at = new Map(state.nodes.map((one) => [one.node, one.at]));
+    for (const box of document.querySelectorAll("a.node")) box.classList.toggle("edited", edited.has(at.get(Number(box.dataset.node))));
+    if (!state.nodes.some((one) => one.node === chosen)) chosen = null;
+    if (!drawn) choose(chosen, false);
+  }
+};
+
+const choose = (node, moves) => {
+  chosen = node;
+  asked += 1;
+  for (const box of document.querySelectorAll("a.node")) box.classList.toggle("chosen", Number(box.dataset.node) === node);
+  const place = by("node"), known = state.nodes.find((one) => one.node === node);
+  place.replaceChildren();
+  by("node-title").textContent = known ? `Node ${known.at}: ${known.headline}` : "No node is chosen";
+  if (!known) return;
+  place.append(make("p", known.samples));
+  const actions = make("div", "", {class: "actions"}), feature = known.feature, at = known.at;
+  if (feature) {
+    actions.append(
+      button("Keep this split", () => edit("pin", {node: at, feature, threshold: known.threshold})),
+      button(`Keep ${known.name}`, () => edit("pin", {node: at, feature})),
+      button(`Not ${known.name} here`, () => edit("forbid", {node: at, feature})),
+      button(`${known.name} nowhere`, () => edit("forbid", {feature})),
+      button("No split here", () => edit("leaf", {node: at})),
+    );
+  } else if (known.leaf && !known.last) {
+    actions.append(button("Stays a leaf", () => edit("leaf", {node: at})));
+  }
+  place.append(actions);
+  if (feature || (known.leaf && !known.last)) {
+    place.append(make("p", "", {class: "actions"}));
+    place.lastChild.append(button("Which other splits?", () => ranked(at)));
+    if (feature) place.lastChild.append(button("Which other thresholds?", () => curve(at, feature, known.name)));
+    place.append(make("div", "", {id: "answer", "aria-live": "polite"}));
+  }
+  if (moves) by("panel").focus();
+};
+
+const answer = async (path, entries, shown) => {
+  const own = ++asked, place = by("answer");
+  place.replaceChildren(make("p", "Searching", {class: "faint"}));
+  try {
+    const found = await ask(path, entries);
+    if (own === asked) place.replaceChildren(shown(found));
+  } catch (error) {
+    if (own === asked) { place.replaceChildren(); failed(error); }
+  }
+};
+
+const ranked = (node) => answer("/alternatives", {node}, (found) => {
+  const table = make("table"), head = make("tr"), body = make("tbody");
+  table.append(make("caption", "The best tree with each split at this node; all below is free"), make("thead"), body);
+  for (const name of ["feature", "below", "objective", ""]) head.append(make("th", name, {scope: "col"}));
+  table.tHead.append(head);
+  for (const one of found) {
+    const row = make("tr"), last = make("td");
+    last.append(button("Pin", () => edit("pin", {node, feature: one.feature, threshold: one.threshold})));
+    row.append(make("th", one.name, {scope: "row"}), make("td", number(one.threshold)),
+               make("td", number(one.objective) + (one.proven ? "" : " (best found)")), last);
+    body.append(row);
+  }
+  return found.length ? table : make("p", "No other split is possible.");
+});
+
+const curve = (node, feature, name) => answer("/curve", {node, feature}, (found) => {
+  const here = state.nodes.find((one) => one.at === node && one.feature === feature);
+  if (here && !state.busy) found.push({feature, threshold: here.threshold, objective: state.objective, proven: state.proven});
+  const usable = found.filter((one) => one.objective !== null).sort((a, b) => a.threshold - b.threshold);
+  if (usable.length < 2) return make("p", "There is no other threshold.");
+  const space = "http://www.w3.org/2000/svg", width = 400, height = 200, left = 60, low = 170;
+  const drawn = (tag, attributes, text = "") => {
+    const element = document.createElementNS(space, tag);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    element.textContent = text;
+    return element;
+  };
+  const xs = usable.map((one) => one.threshold), ys = usable.map((one) => one.objective);
+  const scale = (values, from, to) => {
+    const least = Math.min(...values), most = Math.max(...values);
+    return (value) => most > least ? from + (value - least) / (most - least) * (to - from) : (from + to) / 2;
+  };
+  const x = scale(xs, left, width - 12), y = scale(ys, low, 14);
+  const picture = drawn("svg", {viewBox: `0 0 ${width} ${height}`, class: "curve", role: "group",
+                                "aria-label": `Objective by the threshold of ${name}`});
+  picture.append(
+    drawn("path", {d: "M" + usable.map((one) => `${x(one.threshold).toFixed(1)} ${y(one.objective).toFixed(1)}`).join("L")}),
+    drawn("text", {x: 2, y: low}, number(Math.min(...ys))), drawn("text", {x: 2, y: 18}, number(Math.max(...ys))),
+    drawn("text", {x: left, y: height - 8}, number(Math.min(...xs))),
+    drawn("text", {x: width - 12, y: height - 8, "text-anchor": "end"}, number(Math.max(...xs))),
+  );
+  for (const one of usable) {
+    const dot = drawn("circle", {cx: x(one.threshold).toFixed(1), cy: y(one.objective).toFixed(1), r: 6, tabindex: 0,
+      role: "button", class: one.proven ? "" : "open",
+      "aria-label": `Pin ${name} below ${number(one.threshold)}: ${number(one.objective)}`});
+    dot.append(drawn("title", {}, `${name} < ${number(one.threshold)}: ${number(one.objective)}`));
+    const pin = () => edit("pin", {node, feature: one.feature, threshold: one.threshold});
+    dot.addEventListener("click", pin);
+    dot.addEventListener("keydown", (event) => { if (["Enter", " "].includes(event.key)) { event.preventDefault(); pin(); } });
+    picture.append(dot);
+  }
+  return picture;
+});
+
+const follow = async () => {
+  let pause = 300;
+  try {
+    const found = await ask("/state");
+    if (by("proof").dataset.lost) { delete by("proof").dataset.lost; by("error").textContent = ""; }
+    if (!state || JSON.stringify(found) !== JSON.stringify(state)) show(found);
+    pause = found.busy ? 200 : 1000;
+  } catch (error) {
+    by("proof").dataset.lost = "1";
+    failed(new Error("The server does not answer: it was stopped, or it is searching. Edits are not sent."));
+    pause = 2000;
+  }
+  setTimeout(follow, pause);
+};
+
+by("undo").addEventListener("click", () => edit("undo"));
+by("redo").addEventListener("click", () => edit("redo"));
+follow();

@@ -1,0 +1,101 @@
+"""What the page of ``mipforest explore`` shows is what a fresh solve within the same edits finds."""
+
+import numpy as np
+import pytest
+from explored import built, ended
+from tolerance import same
+
+import mipforest
+from mipforest.data import Dataset
+from mipforest.edits import EditSession
+from mipforest.errors import DataError
+from mipforest.explore.explorer import Refused
+
+
+@pytest.mark.parametrize("model", ["oct", "ort"])
+def test_edits_have_the_optimum_and_the_price_of_fresh_solves(explorers, model):
+    problem, explorer = built(model=model), explorers(built(model=model))
+    free = problem.solve("exact-search", gap=0.0)
+    assert same(ended(explorer)["objective"], free.objective)
+    steps = [("forbid", {"feature": "a", "node": 0}), ("pin", {"feature": "b", "node": 1, "threshold": 3.5})]
+    steps += [("leaf", {"node": 2}), ("undo", {}), ("forbid", {"feature": "c"})]
+    session = EditSession(built(model=model), gap=0.0)
+    for action, entries in steps:
+        explorer.act(action, entries)
+        getattr(session, action)(**entries)
+        state = ended(explorer)
+        fresh = problem.with_only(session.constraints).solve("exact-search", gap=0.0)
+        assert fresh.status == "optimal"
+        assert state["proven"]
+        assert same(state["objective"], fresh.objective)
+        assert [one["words"] for one in state["edits"]] == [edit.words for edit in session.edits]
+        assert same(state["price"], [fresh.objective - free.objective] * 2)
+        assert "<svg" in state["svg"]
+
+
+def test_what_is_refused_changes_nothing(explorers):
+    explorer = explorers(built())
+    before = ended(explorer)
+    for action, entries, told in (
+        ("forbid", {"feature": "nope"}, "has no feature 'nope'"),
+        ("pin", {"node": 7, "feature": "a"}, "there is no branch node 7"),
+        ("pin", {"node": "0", "feature": "a"}, "the node is '0', and has to be a number"),
+        ("pin", {"node": 0, "feature": "a", "threshold": float("nan")}, "has to be a number"),
+        ("pin", {"node": 0, "feature": ["a"]}, "has to be a name"),
+        ("leaf", {}, "there is no edit 'leaf' of node None"),
+        ("undo", {}, "there is no edit to undo"),
+        ("__init__", {"node": 0}, "there is no edit '__init__'"),
+    ):
+        with pytest.raises((DataError, Refused), match=told.replace("[", r"\[")):
+            explorer.act(action, entries)
+    assert explorer.state() == before
+
+
+def test_edits_that_leave_no_tree_are_proven_to(explorers):
+    explorer = explorers(built())
+    explorer.act("pin", {"node": 0, "feature": "a"})
+    explorer.act("forbid", {"feature": "a"})
+    state = ended(explorer)
+    assert state["status"] == "infeasible"
+    assert state["proven"]
+    assert state["svg"] is None
+    explorer.act("undo", {})
+    assert ended(explorer)["status"] == "optimal"
+
+
+def test_an_edit_stops_the_search_before_it(explorers):
+    """The first search would take hours."""
+    rng = np.random.default_rng(1)
+    X = rng.random((3000, 12))
+    data = Dataset.from_arrays(X, (rng.random(3000) < 0.5).astype(int), features=list("abcdefghijkl"))
+    explorer = explorers(mipforest.get_formulation("oct")(alpha=0.0).build(data, 3))
+    for name in "abcdefghij":
+        explorer.act("forbid", {"feature": name})
+    for node in (1, 2):
+        explorer.act("leaf", {"node": node})
+    state = ended(explorer)
+    assert state["proven"]
+    assert len(state["edits"]) == 12  # exact: a count
+
+
+def test_alternatives_and_curves_are_those_of_the_session(explorers):
+    explorer, session = explorers(built()), EditSession(built(), gap=0.0)
+    ended(explorer)
+    found, expected = explorer.alternatives({"node": 1}), session.alternatives(1, 8)
+    assert [one["feature"] for one in found] == [one.feature for one in expected]
+    assert same([one["objective"] for one in found], [one.objective for one in expected])
+    feature = found[0]["feature"]
+    points = explorer.curve({"node": 1, "feature": feature})
+    assert same(
+        [one["objective"] for one in points], [one.objective for one in session.curve(1, feature, 15)]
+    )
+
+
+def test_errors_of_test_samples_are_beside_those_of_training(explorers):
+    problem = built()
+    state = ended(explorers(problem, test=problem.data))
+    (training, seen), (test, other) = state["measures"]
+    assert (training, test) == ("training", "test")
+    assert seen == other
+    wrong = (problem.solve().tree.predict(problem.data.X_raw) != problem.data.y).sum()
+    assert seen == f"{wrong} of 60 wrong"

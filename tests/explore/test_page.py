@@ -1,0 +1,163 @@
+"""The page of ``mipforest explore`` in a browser: edits by mouse and keys, several tabs, narrow and dark."""
+
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from explored import PATIENCE, built, ended
+
+from mipforest.explore.server import ExploreServer
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
+from headless_browser import Browser, browser_path
+
+pytestmark = pytest.mark.skipif(browser_path() is None, reason="there is no browser")
+
+HOSTILE = ("<b>a</b>", "'\"><script>alert(1)</script>", "c" * 300)
+
+
+@pytest.fixture
+def opened(explorers, tmp_path):
+    """Opens a page on a problem; returns browser, explorer and server."""
+    running = []
+
+    def make(problem, **features):
+        explorer = explorers(problem)
+        server = ExploreServer(explorer)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser = Browser(tmp_path)
+        running.append((server, browser))
+        width = features.pop("width", 1200)
+        browser.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
+        )
+        wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+        browser.call("Emulation.setEmulatedMedia", features=wanted)
+        browser.complaints, browser.requests = [], []
+        browser._load(server.address)
+        until(browser, "document.querySelectorAll('a.node').length > 0")
+        return browser, explorer, server
+
+    yield make
+    for server, browser in running:
+        browser.close()
+        server.shutdown()
+        server.server_close()
+
+
+def until(browser, condition):
+    """Wait for a condition on the page."""
+    end = time.monotonic() + PATIENCE
+    while not browser.evaluate(condition):
+        assert time.monotonic() < end, (condition, browser.text("body"))
+        time.sleep(0.05)
+
+
+def press(browser, words):
+    """Press the button with some words."""
+    found = f"[...document.querySelectorAll('button')].find((one) => one.textContent.includes({words!r}))"
+    assert browser.evaluate(f"!!{found}"), (words, browser.text("body"))
+    browser.evaluate(f"{found}.click()")
+
+
+def choose(browser, k):
+    click = "dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))"
+    browser.evaluate(f"document.querySelectorAll('a.node')[{k}].{click}")
+
+
+def proven(browser, edits):
+    """Wait until the page shows a proven tree for a number of edits."""
+    until(
+        browser,
+        f"document.querySelectorAll('#edits li').length === {edits} && "
+        "document.getElementById('proof').textContent.startsWith('Proven')",
+    )
+
+
+def test_a_split_is_forbidden_pinned_and_taken_back(opened):
+    browser, explorer, server = opened(built())
+    choose(browser, 0)
+    feature = ended(explorer)["nodes"][0]["feature"]
+    press(browser, f"Not {feature} here")
+    proven(browser, 1)
+    state = ended(explorer)
+    assert state["edits"][0]["words"] == f"node 0 does not use {feature}"
+    assert state["nodes"][0]["feature"] != feature
+    choose(browser, 0)
+    press(browser, "Which other splits?")
+    until(browser, "document.querySelectorAll('#answer td button').length > 0")
+    press(browser, "Pin")
+    proven(browser, 2)
+    choose(browser, 0)
+    press(browser, "Which other thresholds?")
+    until(browser, "document.querySelectorAll('#answer circle').length > 1")
+    pinned = ended(explorer)["edits"][1]["words"]
+    circles = "[...document.querySelectorAll('#answer circle')]"
+    labels = browser.evaluate(f"{circles}.map((one) => one.getAttribute('aria-label')).join('|')").split("|")
+    k = next(k for k, one in enumerate(labels) if one.split(":")[0].split()[-1] not in pinned)
+    browser.evaluate(f"{circles}[{k}].dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
+    second = "document.querySelectorAll('#edits li')[1].textContent"
+    until(browser, f"{second} !== {pinned!r}")
+    proven(browser, 2)  # it replaces the pin before
+    press(browser, "Undo")
+    until(browser, f"{second} === {pinned!r}")
+    press(browser, "Redo")
+    until(browser, f"{second} !== {pinned!r}")
+    assert browser.complaints == []
+    assert {one.split("/")[2] for one in browser.requests if one.startswith("http")} == {server.host}
+
+
+def test_it_is_used_by_keys_alone(opened):
+    browser, explorer, _ = opened(built())
+    for _ in range(12):
+        browser.press("Tab")
+        if browser.evaluate("document.activeElement.classList.contains('node')"):
+            break
+    browser.press("Enter")
+    assert browser.evaluate("document.activeElement.id") == "panel"
+    assert "Node 0" in browser.text("#node-title")
+    browser.press("Tab")
+    assert browser.evaluate("document.activeElement.textContent") == "Keep this split"
+    browser.evaluate("document.activeElement.click()")
+    proven(browser, 1)
+    assert ended(explorer)["edits"][0]["words"].startswith("node 0 splits on")
+    assert browser.accessibility_violations() == []
+
+
+@pytest.mark.parametrize("features", [{"width": 390}, {"prefers_color_scheme": "dark"}])
+def test_it_is_read_on_a_small_screen_and_in_the_dark(opened, features):
+    browser, _, _ = opened(built(depth=3), **features)
+    choose(browser, 0)
+    assert browser.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert browser.bad_boxes() == []
+    assert browser.accessibility_violations() == []
+
+
+def test_names_are_texts(opened):
+    browser, explorer, _ = opened(built(names=HOSTILE))
+    state = ended(explorer)
+    k = next(k for k, one in enumerate(state["nodes"]) if one["feature"])
+    choose(browser, k)
+    press(browser, "nowhere")
+    proven(browser, 1)
+    assert (
+        browser.evaluate("document.querySelectorAll('#tree script, #tree b, #panel b, #edits b').length") == 0
+    )
+    assert browser.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert browser.complaints == []
+
+
+def test_two_tabs_show_the_same_edits(opened):
+    browser, explorer, _ = opened(built())
+    explorer.act("leaf", {"node": 1})  # as another tab does
+    proven(browser, 1)
+    assert "node 1 does not split" in browser.text("#edits")
+
+
+def test_a_server_that_is_stopped_is_told(opened):
+    browser, _, server = opened(built())
+    server.shutdown()
+    server.server_close()
+    until(browser, "document.getElementById('error').textContent.includes('does not answer')")
