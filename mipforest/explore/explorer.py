@@ -7,8 +7,9 @@ what is proven of it. What a node could split on instead is searched by the same
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Event, RLock
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mipforest.data import Dataset
+from mipforest.deployment import to_sql
 from mipforest.edits import Alternative, EditSession, split_of
 from mipforest.errors import MipforestError
 from mipforest.formatting import number
@@ -25,7 +27,7 @@ from mipforest.report.markup import fragment, short
 from mipforest.report.tree_section import NodeTexts, tree_picture
 from mipforest.solvers.solution import Event as Told
 from mipforest.solvers.solution import Progress
-from mipforest.trees import Tree
+from mipforest.trees import Tree, to_python, to_text
 from mipforest.trees.measures import regression_measures
 from mipforest.trees.node_statistics import node_statistics
 from mipforest.trees.reachable import ReachableNode, reachable_tree
@@ -51,12 +53,15 @@ class Shown:
         The best tree and its bound, once the search has ended.
     objective, bound
         Those of the search that runs.
+    error
+        Why it could not be searched for, empty where it could.
     """
 
     busy: bool = True
     result: Result | None = None
     objective: float = math.inf
     bound: float = -math.inf
+    error: str = ""
 
 
 class Explorer:
@@ -93,7 +98,18 @@ class Explorer:
         with self._lock:
             self._stop.set()
             self._stop, self._version, self._shown = Event(), self._version + 1, Shown()
-            self._searches.submit(self._search, self._version, self._stop)
+            version = self._version
+            future = self._searches.submit(self._search, version, self._stop)
+            future.add_done_callback(lambda ended: self._note_failure(version, ended))
+
+    def _note_failure(self, version: int, ended: Future[None]) -> None:
+        """Show what went wrong, where a search did not come to its end."""
+        if ended.cancelled() or (error := ended.exception()) is None:
+            return
+        with self._lock:
+            if version == self._version:
+                said = str(error) if isinstance(error, MipforestError) else f"{type(error).__name__}: {error}"
+                self._shown = Shown(busy=False, error=said)
 
     def _search(self, version: int, stop: Event) -> None:
         def told(event: Told) -> bool:
@@ -182,6 +198,7 @@ class Explorer:
             "bound": _number(bound),
             "proven": result is not None and result.status in ("optimal", "infeasible"),
             "status": "searching" if result is None else result.status,
+            "error": shown.error,
             "price": None,
             "svg": None,
             "nodes": [],
@@ -226,6 +243,34 @@ class Explorer:
         if node is None or not isinstance(feature, str):
             raise Refused("no node and feature are named")
         return self._ask(lambda session, told: session.curve(node, feature, POINTS, told))
+
+    def written(self, entries: Mapping[str, Any]) -> dict[str, str]:
+        """Return the tree as ``text``, ``python`` or ``sql``, or the ``edits`` as options of the command line.
+
+        Raises
+        ------
+        Refused
+            If there is no such form, or no tree.
+        """
+        form = entries.get("form")
+        with self._lock:
+            session, result = self._session, self._shown.result
+            if form == "edits":
+                options, table = session.options()
+                lines = [f"--{name} {shlex.quote(value)}" for name, value in options]
+                return {"text": "\n".join([*lines, *(["# --constraints", table] if table else [])])}
+        tree = None if result is None else result.tree
+        if not isinstance(tree, Tree):
+            raise Refused("there is no tree yet; wait for the search, or undo an edit")
+        data = session.problem.data
+        if form == "text":
+            return {"text": to_text(tree)}
+        if form == "python":
+            return {"text": to_python(tree)}
+        if form == "sql":
+            statistics = node_statistics(tree, data.X_raw, None if tree.prescribes else data.y)
+            return {"text": to_sql(tree, statistics, encoding=data.encoding)}
+        raise Refused(f"the tree is written as text, python or sql, and not as {form!r:.40}")
 
 
 def _in_words(node: ReachableNode, texts: NodeTexts, tree: Tree) -> dict[str, Any]:

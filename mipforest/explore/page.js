@@ -50,6 +50,7 @@ const pair = (name, value) => {
 const proof = () => {
   if (state.busy) return `Searching: the best tree so far has ${number(state.objective)}, proven ${number(state.bound)}`;
   if (state.status === "infeasible") return "Proven: no tree is within these edits. Undo one.";
+  if (state.error) return `The search could not go on: ${state.error}. Undo the last edit.`;
   if (!state.svg) return "No tree was found.";
   return state.proven ? "Proven: no tree within these edits is better" : `Best found; a better one has at least ${number(state.bound)}`;
 };
@@ -198,6 +199,18 @@ const follow = async () => {
   setTimeout(follow, pause);
 };
 
+for (const one of document.querySelectorAll("[data-form]")) {
+  one.addEventListener("click", async () => {
+    by("error").textContent = "";
+    try {
+      by("text").textContent = (await ask("/written", {form: one.dataset.form})).text || "There are no edits.";
+      by("text").hidden = false;
+      by("text").focus();
+    } catch (error) {
+      failed(error);
+    }
+  });
+}
 by("undo").addEventListener("click", () => edit("undo"));
 by("redo").addEventListener("click", () => edit("redo"));
 follow();

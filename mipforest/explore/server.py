@@ -119,6 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
             "/edit": self._edit,
             "/alternatives": explorer.alternatives,
             "/curve": explorer.curve,
+            "/written": explorer.written,
         }
         answer = answers.get(self.path)
         if answer is None:

@@ -10,6 +10,7 @@ from mipforest.data import Dataset
 from mipforest.edits import EditSession
 from mipforest.errors import DataError
 from mipforest.explore.explorer import Refused
+from mipforest.trees import to_text
 
 
 @pytest.mark.parametrize("model", ["oct", "ort"])
@@ -99,3 +100,39 @@ def test_errors_of_test_samples_are_beside_those_of_training(explorers):
     assert seen == other
     wrong = (problem.solve().tree.predict(problem.data.X_raw) != problem.data.y).sum()
     assert seen == f"{wrong} of 60 wrong"
+
+
+def test_the_tree_is_written_as_text_python_and_sql(explorers):
+    problem = built()
+    explorer = explorers(problem)
+    explorer.act("forbid", {"feature": "a"})
+    ended(explorer)
+    tree = EditSession(problem, gap=0.0)
+    tree.forbid("a")
+    tree = tree.best().tree
+    assert explorer.written({"form": "text"})["text"] == to_text(tree)
+    space = {}
+    exec(explorer.written({"form": "python"})["text"], space)
+    rows = [dict(zip("abc", row, strict=True)) for row in problem.data.X_raw.tolist()]
+    assert list(map(space["predict"], rows)) == list(tree.predict_labels(problem.data.X_raw))
+    assert "CASE" in explorer.written({"form": "sql"})["text"]
+    assert explorer.written({"form": "edits"})["text"] == "--forbid a"
+    with pytest.raises(Refused, match="not as 'exe'"):
+        explorer.written({"form": "exe"})
+
+
+def test_a_search_that_fails_is_told(explorers, monkeypatch):
+    explorer = explorers(built())
+    ended(explorer)
+
+    def failing(session, on_progress=None):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(EditSession, "best", failing)
+    explorer.act("forbid", {"feature": "a"})
+    assert ended(explorer)["error"] == "MemoryError: no room"
+    monkeypatch.undo()
+    explorer.act("undo", {})
+    state = ended(explorer)
+    assert state["error"] == ""
+    assert state["proven"]

@@ -109,6 +109,19 @@ def test_a_split_is_forbidden_pinned_and_taken_back(opened):
     assert {one.split("/")[2] for one in browser.requests if one.startswith("http")} == {server.host}
 
 
+def test_the_tree_is_written(opened):
+    browser, explorer, _ = opened(built())
+    ended(explorer)
+    for form, words in (
+        ("SQL", "CASE"),
+        ("Python", "def predict"),
+        ("Edits as options", "There are no edits"),
+    ):
+        press(browser, form)
+        until(browser, f"document.getElementById('text').textContent.includes({words!r})")
+    assert browser.complaints == []
+
+
 def test_it_is_used_by_keys_alone(opened):
     browser, explorer, _ = opened(built())
     for _ in range(12):
