@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Event, RLock
 from typing import Any
@@ -27,6 +27,7 @@ from mipforest.report.markup import fragment, short
 from mipforest.report.tree_section import NodeTexts, tree_picture
 from mipforest.solvers.solution import Event as Told
 from mipforest.solvers.solution import Progress
+from mipforest.time_budget import Stopped
 from mipforest.trees import Tree, to_python, to_text
 from mipforest.trees.measures import regression_measures
 from mipforest.trees.node_statistics import node_statistics
@@ -141,7 +142,10 @@ class Explorer:
                 self._session.learn(session)
             return found
 
-        return list(map(_alternative, self._searches.submit(answered).result()))
+        try:
+            return list(map(_alternative, self._searches.submit(answered).result()))
+        except (Stopped, CancelledError):
+            raise Refused("the edits have changed since; ask again") from None
 
     # ------------------------------------------------------------------ edits
 

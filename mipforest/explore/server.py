@@ -9,6 +9,7 @@ parts of the package.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
@@ -72,6 +73,11 @@ class ExploreServer(ThreadingHTTPServer):
         super().__init__((HOST, port), partial(_Handler, explorer, self.token))
         self.host = f"{HOST}:{self.server_port}"
         self.address = f"http://{self.host}/?token={self.token}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a page that was closed."""
+        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,5 +1,8 @@
 """What the page of ``mipforest explore`` shows is what a fresh solve within the same edits finds."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from explored import built, ended
@@ -77,6 +80,18 @@ def test_an_edit_stops_the_search_before_it(explorers):
     state = ended(explorer)
     assert state["proven"]
     assert len(state["edits"]) == 12  # exact: a count
+
+
+def test_a_question_that_an_edit_overtakes_is_refused_or_answered(explorers):
+    explorer = explorers(built(depth=3, n=400))
+    ended(explorer)
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(explorer.alternatives, {"node": node}) for node in (0, 1, 2)]
+        explorer.act("forbid", {"feature": "a"})
+        for future in asked:
+            with suppress(Refused):
+                assert all(one["feature"] in "abc" for one in future.result())
+    assert ended(explorer)["proven"]
 
 
 def test_alternatives_and_curves_are_those_of_the_session(explorers):
