@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from seeds import few_of
 from tolerance import at_most, same
 
 import mipforest
@@ -184,7 +185,7 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("write", OTHERS)
+@pytest.mark.parametrize("write", few_of(OTHERS, 4))
 def test_what_is_none_of_them_is_left_to_the_rows(write):
     problem = built("oct", {"alpha": 0.0}, 2)
     splits(problem)
@@ -196,10 +197,9 @@ def test_what_is_none_of_them_is_left_to_the_rows(write):
     assert result.solution.solver == "highs"
 
 
-@pytest.mark.parametrize("write", [a_sum_with_weights])
-def test_weights_that_may_be_negative_are_no_binaries(write):
+def test_weights_that_may_be_negative_are_no_binaries():
     problem = built("margot", {"C": 2.0}, 2)
-    write(problem)
+    a_sum_with_weights(problem)
     problem.read_by_hand()
     assert problem.constraints == ()
 
