@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mipforest.data import Dataset
+from mipforest.data.columns import column_of_features
 from mipforest.deployment import to_sql
 from mipforest.edits import Alternative, EditSession, split_of
 from mipforest.errors import MipforestError
@@ -226,7 +227,7 @@ class Explorer:
         texts = NodeTexts(fitted, None)
         return {
             "svg": fragment(tree_picture(fitted, texts)),
-            "nodes": [_in_words(node, texts, tree) for node in fitted.nodes],
+            "nodes": [_in_words(node, texts, data) for node in fitted.nodes],
             "measures": [
                 [name, text]
                 for name, samples in (("training", data), ("test", self._test))
@@ -277,8 +278,8 @@ class Explorer:
         raise Refused(f"the tree is written as text, python or sql, and not as {form!r:.40}")
 
 
-def _in_words(node: ReachableNode, texts: NodeTexts, tree: Tree) -> dict[str, Any]:
-    t = node.number
+def _in_words(node: ReachableNode, texts: NodeTexts, data: Dataset) -> dict[str, Any]:
+    t, tree = node.number, texts.fitted.tree
     split = split_of(tree, t) if node.children and not tree.is_oblique else (None, math.nan)
     # A leaf stands for the highest node above it from which all samples come here: there it could be split.
     at = node.passed[0] if node.passed and not node.children else t
@@ -288,11 +289,18 @@ def _in_words(node: ReachableNode, texts: NodeTexts, tree: Tree) -> dict[str, An
         "leaf": not node.children,
         "last": at >= len(tree.w),
         "feature": split[0],
-        "name": None if split[0] is None else short(split[0]),
+        "column": None if split[0] is None else _column(split[0], data),
+        "name": None if split[0] is None else short(_column(split[0], data)),
         "threshold": _number(split[1]),
         "headline": texts.headline(node),
         "samples": texts.samples(node),
     }
+
+
+def _column(feature: str, data: Dataset) -> str:
+    """Return the column of the table that a feature stands for, or for part of which."""
+    j = data.features.labels.index(feature)
+    return data.encoding.columns[int(column_of_features(data)[j])].name
 
 
 def _alternative(one: Alternative) -> dict[str, Any]:
@@ -306,9 +314,15 @@ def _alternative(one: Alternative) -> dict[str, Any]:
 
 
 def _measure(tree: Tree, samples: Dataset) -> str:
-    """Return the errors of a classifier, or the R2 of a regression tree; of a tree that prescribes, nothing."""
+    """Return the errors of a classifier, the R2 of a regression tree, or the mean reward of decisions.
+
+    Of a tree that prescribes treatments, nothing.
+    """
     if tree.prescribes:
         return ""
+    if samples.rewards is not None:
+        chosen = class_numbers(tree.classes, tree.predict_labels(samples.X_raw), samples.n)
+        return f"mean reward {number(float(samples.rewards[np.arange(samples.n), chosen].mean()))}"
     if tree.is_classifier:
         labels = class_numbers(tree.classes, tree.predict_labels(samples.X_raw), samples.n)
         return f"{int((labels != samples.y).sum())} of {samples.n} wrong"

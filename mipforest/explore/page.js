@@ -101,9 +101,9 @@ const choose = (node, moves) => {
   if (feature) {
     actions.append(
       button("Keep this split", () => edit("pin", {node: at, feature, threshold: known.threshold})),
-      button(`Keep ${known.name}`, () => edit("pin", {node: at, feature})),
-      button(`Not ${known.name} here`, () => edit("forbid", {node: at, feature})),
-      button(`${known.name} nowhere`, () => edit("forbid", {feature})),
+      button(`Keep ${known.name}`, () => edit("pin", {node: at, feature: known.column})),
+      button(`Not ${known.name} here`, () => edit("forbid", {node: at, feature: known.column})),
+      button(`${known.name} nowhere`, () => edit("forbid", {feature: known.column})),
       button("No split here", () => edit("leaf", {node: at})),
     );
   } else if (known.leaf && !known.last) {

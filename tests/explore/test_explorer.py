@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
+import pandas as pd
 import pytest
 from explored import built, ended
 from tolerance import same
@@ -151,3 +152,31 @@ def test_a_search_that_fails_is_told(explorers, monkeypatch):
     state = ended(explorer)
     assert state["error"] == ""
     assert state["proven"]
+
+
+def test_columns_of_levels_and_decisions(explorers):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"age": rng.integers(20, 60, 60).astype(float), "site": rng.choice(["n", "s", "e"], 60)}
+    )
+    frame.loc[::7, "age"] = np.nan
+    frame["y"] = np.where((frame.age.fillna(0) > 40) ^ (frame.site == "n"), "yes", "no")
+    data = Dataset.from_frame(frame, "y", missing="branch", categorical=["site"])
+    explorer = explorers(mipforest.get_formulation("oct")(alpha=0.01).build(data, 2))
+    splits = [node for node in ended(explorer)["nodes"] if not node["leaf"]]
+    assert {node["column"] for node in splits} == {"age", "site"}
+    explorer.act("forbid", {"feature": splits[0]["column"]})
+    assert {node["column"] for node in ended(explorer)["nodes"]} == {"age", "site", None} - {
+        splits[0]["column"]
+    }
+
+    rewards = rng.random((40, 2))
+    decided = Dataset.from_arrays(
+        rng.integers(0, 5, (40, 2)).astype(float), rewards=rewards, features=["a", "b"]
+    )
+    problem = mipforest.get_formulation("policy")().build(decided, 1)
+    chosen = problem.solve().tree.predict_labels(decided.X_raw)
+    mean = np.mean([rewards[i, decided.classes.index(label)] for i, label in enumerate(chosen)])
+    ((_, text),) = ended(explorers(problem))["measures"]
+    assert text.startswith("mean reward ")
+    assert float(text.split()[-1]) == pytest.approx(mean, rel=1e-4)
