@@ -329,7 +329,8 @@ class EditSession:
 
     def learn(self, other: EditSession) -> None:
         """Take over what another session of the same problem has proven."""
-        self._known += other._known[len(self._known) :]
+        known = {id(result) for _, result in self._known}
+        self._known += [one for one in other._known if id(one[1]) not in known]
 
     def _do(self, edit: Edit) -> Edit:
         if edit.shapes_node:
@@ -364,9 +365,13 @@ class EditSession:
         """
         return self._best(self.constraints, on_progress)
 
+    def free(self, on_progress: Progress | None = None) -> Result:
+        """Return the best tree without any edit: what prices are differences from; parameters as for :meth:`best`."""
+        return self._best(self.problem.constraints, on_progress)
+
     def prices(self) -> EditPrices:
         """Return what the edits cost: the optimum within them, less that without."""
-        free = self._best(self.problem.constraints)
+        free = self.free()
         alone = [Price.of(self._best(self._constraints_of([edit])), free) for edit in self._edits]
         return EditPrices(Price.of(self.best(), free), tuple(alone))
 

@@ -82,6 +82,8 @@ class Explorer:
         self._lock, self._stop = RLock(), Event()
         self._searches = ThreadPoolExecutor(1, "explore")
         self._shown, self._version = Shown(), 0
+        #: Changes of what is known at the end of searches.
+        self._changes = 0
         self._free: Result | None = None
         #: The result whose tree was drawn last, and its picture.
         self._drawn_for: Result | None = None
@@ -128,9 +130,12 @@ class Explorer:
         with self._lock:
             self._session.learn(session)
             if version == self._version:
-                self._shown = Shown(busy=False, result=result)
-            if not session.edits:
-                self._free = result
+                self._shown, self._changes = Shown(busy=False, result=result), self._changes + 1
+        # What edits cost is a difference from the best tree without them; their search may have stopped that one.
+        free = session.free(on_progress=lambda _: stop.is_set())
+        with self._lock:
+            self._session.learn(session)
+            self._free, self._changes = free, self._changes + 1
 
     def _ask(self, question: Callable[[EditSession, Progress], list[Alternative]]) -> list[dict[str, Any]]:
         """Answer a question on the edits that hold, after the search that runs; the next edit stops it."""
@@ -184,13 +189,15 @@ class Explorer:
 
     # ------------------------------------------------------------------ what is shown
 
-    def state(self) -> dict[str, Any]:
-        """Return what the page shows, as JSON takes it."""
+    def state(self, entries: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return what the page shows, as JSON takes it; without a picture where the page has it (``version``)."""
         with self._lock:
-            session, shown, version, free = self._session, self._shown, self._version, self._free
+            session, shown, version, free = self._session, self._shown, self._changes, self._free
             edits = [{"words": edit.words, "node": edit.node} for edit in session.edits]
             can_redo = bool(session.undone)
         problem, result = session.problem, shown.result
+        if result is not None and entries and entries.get("version") == version:
+            return {"version": version, "busy": False}
         objective = shown.objective if result is None else result.objective
         bound = shown.bound if result is None else result.bound
         found = {

@@ -187,9 +187,10 @@ const curve = (node, feature, name) => answer("/curve", {node, feature}, (found)
 const follow = async () => {
   let pause = 300;
   try {
-    const found = await ask("/state");
+    // A page that shows the end of a search needs nothing more of it.
+    const found = await ask("/state", state && !state.busy ? {version: state.version} : {});
     if (by("proof").dataset.lost) { delete by("proof").dataset.lost; by("error").textContent = ""; }
-    if (!state || JSON.stringify(found) !== JSON.stringify(state)) show(found);
+    if (found.title && JSON.stringify(found) !== JSON.stringify(state)) show(found);
     pause = found.busy ? 200 : 1000;
   } catch (error) {
     by("proof").dataset.lost = "1";

@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, body: bytes) -> None:
         explorer = self._explorer
         answers: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-            "/state": lambda _: explorer.state(),
+            "/state": explorer.state,
             "/edit": self._edit,
             "/alternatives": explorer.alternatives,
             "/curve": explorer.curve,

@@ -54,6 +54,7 @@ def test_what_is_refused_changes_nothing(explorers):
         with pytest.raises((DataError, Refused), match=told.replace("[", r"\[")):
             explorer.act(action, entries)
     assert explorer.state() == before
+    assert explorer.state({"version": before["version"]}) == {"version": before["version"], "busy": False}
 
 
 def test_edits_that_leave_no_tree_are_proven_to(explorers):
