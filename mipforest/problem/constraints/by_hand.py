@@ -81,7 +81,7 @@ def read_by_hand(problem: Built, stated: BuiltModel) -> list[Constraint]:
             return []
         rows, found = counted
     for row in rows:
-        read = _read(problem, row.columns, row.coefficients, row.lower, row.upper)
+        read = _read(problem, row)
         if read is None:
             return []
         found += read
@@ -213,10 +213,9 @@ def _add_sums(problem: Built, sums: LabelSums) -> None:
             problem.model.add(f"{free}_least" if both else free, total >= least)
 
 
-def _read(
-    problem: Built, columns: IntArray, coefficients: FloatArray, lower: float, upper: float
-) -> Sequence[Constraint] | None:
+def _read(problem: Built, row: _Row) -> Sequence[Constraint] | None:
     """Read one row; ``None`` where it is none of these."""
+    columns, coefficients, lower, upper = row
     of = next(
         (
             (name, columns - block.columns.min(), block)

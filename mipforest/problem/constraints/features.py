@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -208,8 +209,32 @@ class AtMostFeatures(Constraint):
         return replace(own, budgets=(*own.budgets, UsedRow(groups, np.ones(len(groups)), float(self.most))))
 
 
+class _Budget(Constraint):
+    """A largest cost of groups of features that the tree uses together, each paid once."""
+
+    @property
+    def is_of_whole_tree(self) -> bool:
+        """It is."""
+        return True
+
+    @abstractmethod
+    def _row(self, data: Dataset) -> UsedRow:
+        """Return the groups, their costs and the limit."""
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Add the costs of the groups of which something is used."""
+        row, used = self._row(data), np.isin(np.arange(data.p), list(tree.features_used().overall))
+        groups = zip(row.groups, row.cost.tolist(), strict=True)
+        more = [cost for group, cost in groups if cost > 0 and not used[group].any()]
+        return self.at_most(row.paid(used), row.most, min(more, default=0.0))
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
+        """Pay for each group."""
+        return replace(own, budgets=(*own.budgets, self._row(problem.data)))
+
+
 @dataclass(frozen=True)
-class FeatureBudget(Constraint):
+class FeatureBudget(_Budget):
     """A largest cost of all columns that the tree uses together, each paid once.
 
     Attributes
@@ -254,39 +279,21 @@ class FeatureBudget(Constraint):
         costs = ", ".join(f"{name} {value:g}" for name, value in (self.cost or {}).items())
         return f"{self.budget:g}" + (f" (costs: {costs})" if costs else "")
 
-    @property
-    def is_of_whole_tree(self) -> bool:
-        """It is."""
-        return True
-
     def rows(self, problem: Built) -> None:
         """Add the row of :func:`mipforest.constraints.feature_budget`."""
         helpers.feature_budget(problem, self.budget, 1.0 if self.cost is None else self.cost)
 
-    def holds(self, tree: Predictor, data: Dataset) -> Holding:
-        """Add the costs of what is used."""
-        columns = [column.name for column in data.encoding.columns]
-        cost = dict.fromkeys(columns, 1.0) if self.cost is None else self.cost
-        used = list(tree.features_used().overall)
-        paid = {name: bool(np.isin(counted_as_one(data, name), used).any()) for name in cost}
-        value = sum(cost[name] for name in cost if paid[name])
-        more = min((cost[name] for name in cost if not paid[name] and cost[name] > 0), default=0.0)
-        return self.at_most(float(value), self.budget, more)
-
-    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
-        """Pay for each name."""
-        data = problem.data
+    def _row(self, data: Dataset) -> UsedRow:
         cost = dict.fromkeys((c.name for c in data.encoding.columns), 1.0) if self.cost is None else self.cost
         groups = tuple(counted_as_one(data, name) for name in cost)
-        row = UsedRow(groups, np.array(list(cost.values()), dtype=np.float64), self.budget)
-        return replace(own, budgets=(*own.budgets, row))
+        return UsedRow(groups, np.array(list(cost.values()), dtype=np.float64), self.budget)
 
     def __hash__(self) -> int:
         return hash((self.budget, tuple((self.cost or {}).items())))
 
 
 @dataclass(frozen=True)
-class GroupBudget(Constraint):
+class GroupBudget(_Budget):
     """A largest cost of groups of columns or features, such as what one blood sample tells: a group is paid once.
 
     Attributes
@@ -328,29 +335,9 @@ class GroupBudget(Constraint):
         )
         return f"{self.budget:g} (costs: {'; '.join(groups)})"
 
-    @property
-    def is_of_whole_tree(self) -> bool:
-        """It is."""
-        return True
-
     def rows(self, problem: Built) -> None:
         """Add a binary for each group, at least as large as whether each of its columns is used, and a row."""
         helpers.group_budget(problem, self.budget, self.groups, self.cost or ())
-
-    def holds(self, tree: Predictor, data: Dataset) -> Holding:
-        """Add the costs of the groups of which something is used."""
-        used = np.isin(np.arange(data.p), list(tree.features_used().overall))
-        row = self._row(data)
-        more = [
-            cost
-            for group, cost in zip(row.groups, row.cost, strict=True)
-            if cost > 0 and not used[group].any()
-        ]
-        return self.at_most(row.paid(used), self.budget, float(min(more, default=0.0)))
-
-    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
-        """Pay for each group."""
-        return replace(own, budgets=(*own.budgets, self._row(problem.data)))
 
     def _row(self, data: Dataset) -> UsedRow:
         groups = tuple(

@@ -388,27 +388,24 @@ class WalkedPart(Part):
         return float(search.bound - 4.0 ** (levels - 2) * self._tolerance)
 
 
-def walked_rows(problem: Problem, grid: Grid, limits: Sequence[LabelLimit] = ()) -> Rows | None:
+def walked_rows(problem: Problem, priced: FloatArray | None = None) -> Rows | None:
     """Return the distinct rows of a problem for vector walks; ``None`` where they do not take it.
 
-    Priced costs of two labels are whole multiples of a power of two, so that doubles hold their sums. Beside the
-    search's own rows, what every tree loses is left in: which part of it a subset has, nobody would know.
+    Under limits on labels, ``priced`` is (n, K) what each label costs: of two labels, whole multiples of a power of two,
+    so that doubles hold their sums. Beside the search's own rows, what every tree loses is left in: which part of it a
+    subset has, nobody would know.
     """
     X, y, weight = problem.X, problem.y, problem.weight
     whole, K = bool((weight == np.rint(weight)).all()), len(problem.costs)
     if problem.N_min > 1 or problem.loss == ABSOLUTE:
         return None
-    if limits and K != 2:
-        return None
-    if problem.loss == ERRORS and not (
-        limits or (whole and K > 1 and (problem.costs == 1.0 - np.eye(K)).all())
-    ):
+    plain = whole and K > 1 and (problem.costs == 1.0 - np.eye(K)).all()
+    if problem.loss == ERRORS and not (plain if priced is None else K == 2):
         return None
     n, p = X.shape
     target = y.astype(np.int64) if problem.loss == ERRORS else np.zeros(n, np.int64)
-    if limits:
-        priced, _ = charges(problem, grid.loss, limits)
-        target, weight = priced.argmin(axis=1), np.ldexp(priced.max(axis=1).astype(np.float64), -grid.loss)
+    if priced is not None:
+        target, weight = priced.argmin(axis=1), priced.max(axis=1)
     _, of, row = np.unique(np.column_stack([X, target]), axis=0, return_index=True, return_inverse=True)
     row, m = row.ravel(), len(of)
     rank = np.array([np.unique(x, return_inverse=True)[1] for x in X.T], np.int32).reshape(p, n)[:, of]
@@ -418,8 +415,7 @@ def walked_rows(problem: Problem, grid: Grid, limits: Sequence[LabelLimit] = ())
         return None
     if problem.loss == ERRORS:
         value = np.column_stack([target[of], np.bincount(row, weight)])
-        kind = np.dtype(np.float64) if limits else kind_of(m, value[:, 1])
-        if kind.kind != "i" and not limits:
+        if priced is None and (kind := kind_of(m, value[:, 1])).kind != "i":
             return None
     else:
         shifted = y - np.average(y, weights=weight)
@@ -967,6 +963,11 @@ class Proof:
             self.constraints = constraints or Constraints.none(depth, self._values)
             self.grid = grid_of(self.problem, self.constraints.labels)
             self._losses = rounded(self.problem, self.grid, self.constraints.labels)
+            #: (n, K) what each label costs with the prices of limits on labels, in units of the loss.
+            self._priced: FloatArray | None = None
+            if self.constraints.labels:
+                table, _ = charges(self.problem, self.grid.loss, self.constraints.labels)
+                self._priced = np.ldexp(table.astype(np.float64), -self.grid.loss)
         except CertificateError as error:
             raise no_certificate(error) from None
         self._least, self._walks = charged.N_min if charged.N_min > 1 else 0, walks
@@ -987,11 +988,10 @@ class Proof:
         return self._at_hand[1:]
 
     def _made(self, columns: Columns) -> tuple[Part, Prover]:
-        problem, priced = self.problem, bool(self.constraints.labels)
-        exact = self.grid.loss == 0 and problem.loss == ERRORS and not priced
+        problem = self.problem
+        exact = self.grid.loss == 0 and problem.loss == ERRORS and self._priced is None
         own = problem._replace(X=columns.ranks(self._rank).T.astype(np.float64))
-        limits = self.constraints.labels
-        rows = walked_rows(own, self.grid, limits) if self._walks else None
+        rows = walked_rows(own, self._priced) if self._walks else None
         margin = 0
         part: Part
         if rows is not None:
@@ -999,7 +999,7 @@ class Proof:
             margin = 0 if exact else ROUNDED_SUMS
             part = WalkedPart(rows, problem.split_cost, tolerance, math.ldexp(1.0, self.grid.loss))
         else:
-            losses = rounded(own, self.grid, limits)
+            losses = rounded(own, self.grid, self.constraints.labels)
             rank = np.empty((len(columns.feature), len(losses.size)), np.int32)
             rank[:, losses.group] = own.X.T.astype(np.int32)
             part = PlainPart(losses, rank, columns.width + 1, empties=columns.empties)
@@ -1034,15 +1034,11 @@ class Proof:
 
     def priced(self, charged: UnivariateProblem, bound: float) -> tuple[UnivariateProblem, float]:
         """Return a problem with the prices of limits on labels, and what a bound on the objective is of its own one."""
-        if not self.constraints.labels:
+        if self._priced is None:
             return charged, bound
-        table, moved = charges(self.problem, self.grid.loss, self.constraints.labels)
-        unit = math.ldexp(1.0, -self.grid.loss)
-        priced = replace(
-            charged, y=table.argmin(axis=1), table=np.asarray(table * unit, np.float64), weight=None, costs=None,
-            offset=0.0,
-        )  # fmt: skip
-        return priced, bound - moved * unit / charged.unit
+        y, moved = self._priced.argmin(axis=1), math.ldexp(self._losses.moved, -self.grid.loss)
+        priced = replace(charged, y=y, table=self._priced, weight=None, costs=None, offset=0.0)
+        return priced, bound - moved / charged.unit
 
     def prove(self, bound: float) -> float:
         """Prove a bound on the objective, or the best one that is less; return it."""

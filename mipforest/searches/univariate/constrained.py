@@ -212,8 +212,8 @@ class Constrained:
         self.bound, self.nodes, self.ended, self.interrupted, self.why_none = 0.0, 0, False, False, ""
         self.on_workers, self.lost = False, ""
         self._closed, self._number = np.inf, 0
-        #: Prices of limits on labels, from the first box that was searched.
-        self._prices: FloatArray | None = None
+        #: (r,) prices of limits on labels (:meth:`limited`), from the first box that was searched.
+        self.prices: FloatArray | None = None
 
     # ------------------------------------------------------------------ branch and bound
 
@@ -328,11 +328,6 @@ class Constrained:
                 j = int(of[part[0]])
                 allowed[node, self._copy_of.get(tuple(part), j)] = own.allowed[node, j]
         return _Box(0.0, 0, allowed, must, tuple(self._nothing(row) for row in self._budgets))
-
-    @property
-    def prices(self) -> FloatArray | None:
-        """(r,) prices of limits on labels (:meth:`limited`); ``None`` before a box was searched."""
-        return self._prices
 
     def limited(self) -> LimitedTrees:
         """Return all trees within limits on labels."""
@@ -703,10 +698,10 @@ class Constrained:
         search, unit = self._limits(charged, within), charged.unit
         cutoff = self.incumbent.value * unit
         # Deeper, prices are guessed first, from trees that are found without a proof; these keep to no box.
-        guesses = self._prices is None and box is None and len(numbers) > 0
+        guesses = self.prices is None and box is None and len(numbers) > 0
         start = np.full(self.problem.topology.n_branches, -1) if guesses else None
-        found = search.run(start, prices=self._prices, cutoff=cutoff)
-        self._prices = found.prices if self._prices is None else self._prices
+        found = search.run(start, prices=self.prices, cutoff=cutoff)
+        self.prices = found.prices if self.prices is None else self.prices
         self.nodes += found.evaluated
         if found.infeasible:
             # Of a part it would not say why the whole has none.
@@ -723,9 +718,9 @@ class Constrained:
         if self.restrictions.sums is None:
             return self._exact(charged, numbers, np.inf).bound
         search = self._limits(charged)
-        assert self._prices is not None
+        assert self.prices is not None
         self.nodes += 1
-        return max(0.0, search.relaxed(self._prices) / charged.unit)
+        return max(0.0, search.relaxed(self.prices) / charged.unit)
 
     def _limits(self, charged: UnivariateProblem, box: Box | None = None) -> LagrangianSearch:
         """Return the search for trees within limits on labels, of a box if one is given, ready to run."""
