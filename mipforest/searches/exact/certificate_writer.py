@@ -391,9 +391,9 @@ class WalkedPart(Part):
 def walked_rows(problem: Problem, priced: FloatArray | None = None) -> Rows | None:
     """Return the distinct rows of a problem for vector walks; ``None`` where they do not take it.
 
-    Under limits on labels, ``priced`` is (n, K) what each label costs: of two labels, whole multiples of a power of two,
-    so that doubles hold their sums. Beside the search's own rows, what every tree loses is left in: which part of it a
-    subset has, nobody would know.
+    Under limits on labels, ``priced`` is (n, K) what each label costs: of two labels, whole multiples of a power of
+    two, so that doubles hold their sums. Beside the search's own rows, what every tree loses is left in: which part of
+    it a subset has, nobody would know.
     """
     X, y, weight = problem.X, problem.y, problem.weight
     whole, K = bool((weight == np.rint(weight)).all()), len(problem.costs)
