@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
-from mipforest.model import Model
+from mipforest.model import Model, VarArray
 from mipforest.model.blocks import ConstraintBlock
 from mipforest.model.matrix import MatrixForm
 
@@ -320,3 +320,14 @@ def free_name(model: Model, name: str) -> str:
         number += 1
         free = f"{name}_{number}"
     return free
+
+
+def add_like(model: Model, name: str, given: VarArray) -> None:
+    """Add a block of the same shape, labels and integrality as one of another model."""
+    over = tuple(labels or length for labels, length in zip(given.labels, given.shape, strict=True))
+    if given.integer.any():
+        block = model.integer(name, over, lower=given.lower, upper=given.upper)
+        if not given.integer.all():
+            block[~given.integer].relax()
+    else:
+        model.continuous(name, over, lower=given.lower, upper=given.upper)

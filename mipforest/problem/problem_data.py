@@ -368,7 +368,7 @@ class ProblemData:
     def require(self, function: Callable[[Any], bool], words: str) -> None:
         """Add any condition on the tree, as a function of Python.
 
-        ``exact-search`` keeps it, by listing trees up to depth 3 in the order of their objectives; the objective of the
+        ``exact-search`` keeps it, by listing trees up to depth 4 in the order of their objectives; the objective of the
         first one that satisfies it is the optimum. No matrix solver does.
 
         Parameters
@@ -409,7 +409,7 @@ class ProblemData:
             if not constraint.has_rows:
                 raise Unsupported(
                     f"{constraint} is a function of the tree, and {what} holds rows only: exact-search keeps it, for "
-                    "univariate trees up to depth 3"
+                    "univariate trees up to depth 4"
                 )
 
     def start_without_search(

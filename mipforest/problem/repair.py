@@ -22,8 +22,9 @@ from scipy import sparse
 from mipforest.arrays import BoolArray
 from mipforest.conflicts import Conflict, explain_infeasibility
 from mipforest.errors import ModelError, SolverError
-from mipforest.model import LinearExpr, Model, Values, VarArray
+from mipforest.model import LinearExpr, Model, Values
 from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.model_changes import add_like
 from mipforest.problem.operations import Instance
 from mipforest.problem.problem_data import ProblemData
 from mipforest.solvers.solution import Status
@@ -104,20 +105,9 @@ def _add_variables(twin: ProblemData, problem: ProblemData) -> None:
     expressions: TreeExpressions = twin.formulation.expressions(twin.model, twin.instance)
     for name, given in problem.model.variables.items():
         if name not in twin.model.variables and not expressions.write_again(name):
-            _add_like(twin.model, name, given)
+            add_like(twin.model, name, given)
         if name not in problem.as_built.blocks and name in twin.model.variables:
             twin.model[name].set_bounds(given.lower, given.upper)
-
-
-def _add_like(model: Model, name: str, given: VarArray) -> None:
-    """Add a block of the same shape, labels and integrality as one of another model."""
-    over = tuple(labels or length for labels, length in zip(given.labels, given.shape, strict=True))
-    if given.integer.any():
-        block = model.integer(name, over, lower=given.lower, upper=given.upper)
-        if not given.integer.all():
-            block[~given.integer].relax()
-    else:
-        model.continuous(name, over, lower=given.lower, upper=given.upper)
 
 
 def _add_rows(twin: ProblemData, problem: ProblemData) -> None:

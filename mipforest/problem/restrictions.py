@@ -20,6 +20,10 @@ from mipforest.trees import Tree
 ROUNDING = 1e-9
 
 
+#: What stands for the feature of a node that may have any, or no split.
+ANY = -2
+
+
 @dataclass(frozen=True, eq=False)
 class UsedRow:
     """A limit on features that a tree uses: the costs of all groups with a used feature sum up to at most a number.
@@ -50,7 +54,7 @@ class UsedRow:
 
 @dataclass(frozen=True, eq=False)
 class FixedSplit:
-    """A node whose split is given.
+    """A node whose split is given, or one of several.
 
     Attributes
     ----------
@@ -59,10 +63,13 @@ class FixedSplit:
     thresholds
         Numbers of the thresholds that it may have, among those of the structure: they part the samples alike, or differ
         in where missing values go.
+    must
+        Whether it has to split.
     """
 
     node: int
     thresholds: IntArray
+    must: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +115,9 @@ class Restrictions:
         (p,) number of the group of each feature that no path uses twice, -1 for any number of times.
     sums
         Limits on sums over the labels of samples; ``None`` without any.
+    conflicts
+        Of the (|B|,) features of nodes, -1 without a split, :data:`ANY` for any: nodes that may not all have theirs;
+        ``None`` without any.
     asked
         Of a tree for scaled features: whether it satisfies a constraint that is none of the above.
     """
@@ -120,6 +130,7 @@ class Restrictions:
     splits: tuple[SplitRow, ...] = ()
     once: IntArray | None = None
     sums: LabelSums | None = None
+    conflicts: tuple[Callable[[IntArray], IntArray | None], ...] = ()
     asked: tuple[Callable[[Tree], bool], ...] = ()
 
     @classmethod
@@ -142,5 +153,5 @@ class Restrictions:
     def is_even(self) -> bool:
         """Whether all nodes may split on the same features, none has to, and any number does."""
         even = bool((self.allowed == self.allowed[0]).all())
-        uneven = self.required or self.fixed or self.splits or self.once is not None
+        uneven = self.required or self.fixed or self.splits or self.conflicts or self.once is not None
         return even and not uneven

@@ -3,13 +3,21 @@
 import numpy as np
 import pandas as pd
 import pytest
-from seeds import few_of
 from tolerance import at_most, same
 
 import mipforest
 from mipforest import constraints
 from mipforest.data import Dataset
-from mipforest.problem.constraints import AtMostFeatures, AtMostSplits, FeatureBudget, Forbid, GroupBudget
+from mipforest.problem.constraints import (
+    AtMostFeatures,
+    AtMostSplits,
+    FeatureBudget,
+    Forbid,
+    GroupBudget,
+    LimitLabel,
+    NodeRows,
+    Recall,
+)
 
 NAMES = ["a", "b", "c"]
 
@@ -174,10 +182,9 @@ def a_binary_that_forbids(problem):
     problem.model.add("limit", visit <= 1)
 
 
-OTHERS = [
+OF_NODES = [
     a_lower_limit,
     two_signs,
-    a_term,
     a_binary_of_the_root,
     a_binary_from_below,
     a_binary_that_is_less,
@@ -185,7 +192,113 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("write", few_of(OTHERS, 4))
+@pytest.mark.parametrize("write", OF_NODES)
+def test_what_is_none_of_them_and_reads_splits_is_kept_as_rows_of_nodes(write):
+    problem, other = (built("oct", {"alpha": 0.0}, 2) for _ in range(2))
+    for one in (problem, other):
+        splits(one)
+        write(one)
+    result = problem.solve(time_limit=60, gap=1e-6)
+    assert result.solution.solver == "exact-search"
+    assert any(isinstance(one, NodeRows) for one in problem.constraints)
+    agree(result, other)
+    again = problem.with_only(problem.constraints).solve("highs", time_limit=60, gap=1e-6, start=None)
+    agree(again, other)
+
+
+def agree(result, other):
+    """Compare a result with that of a problem whose rows no search has read."""
+    rows = other.solve("highs", time_limit=60, gap=1e-6, start=None)
+    assert result.status == rows.status
+    if rows.status == "infeasible":
+        return
+    assert rows.status == "optimal"
+    assert result.verified, result.failed_checks
+    assert result.objective == pytest.approx(rows.objective, rel=1e-4, abs=1e-9)
+    assert at_most(result.bound, rows.objective + 1e-6 * (1 + abs(rows.objective)))
+
+
+def drawn_rows(problem, seed):
+    """Add one or two kinds of rows on splits, used features, and binaries of their own."""
+    rng, m, n_nodes = np.random.default_rng(seed), problem.model, problem.topology.n_branches
+    a = problem.formulation.expressions(m, problem.instance).features()
+
+    def node():
+        return int(rng.integers(n_nodes))
+
+    def feature():
+        return int(rng.integers(3))
+
+    def implied(name):
+        m.add(name, a[node(), feature()] <= a[node(), feature()])
+
+    def least(name):
+        m.add(name, m["d"].sum() >= int(rng.integers(1, n_nodes + 1)))
+
+    def threshold(name):
+        if "u" in m.variables:
+            t, k = node(), int(rng.integers(m["u"].shape[1]))
+            m.add(name, m["u"][t, k] + int(rng.integers(2)) * m["d"][t] == int(rng.integers(2)))
+
+    def of_both_signs(name):
+        own, weights = m.binary(f"{name}_own", 2), rng.integers(-2, 3, (n_nodes, 3)).astype(float)
+        terms = [weights[t, j] * a[t, j] for t in range(n_nodes) for j in range(3)]
+        m.add(name, sum(terms[1:], terms[0]) <= 1 + 2 * own[0] - own[1])
+        m.add(f"{name}_some", own.sum() >= 1)
+        m.add(f"{name}_tie", own[1] <= a[0, feature()])
+
+    def many(name):
+        m.add(name, constraints.features_used(problem).sum() >= int(rng.integers(1, 4)))
+
+    def either(name):
+        m.add(name, constraints.features_used(problem)[feature()] + m["d"][node()] == 1)
+
+    def of_one_node(name):
+        t = node()
+        m.add(name, a[t].sum() - 2 * a[t, feature()] >= 0)
+
+    def fixed(_):
+        m["d"][node()].fix(int(rng.integers(2)))
+
+    kinds = [implied, least, threshold, of_both_signs, many, either, of_one_node, fixed]
+    for r in range(int(rng.integers(1, 3))):
+        kinds[int(rng.integers(len(kinds)))](f"drawn_{r}")
+
+
+@pytest.mark.first_cases(12)
+@pytest.mark.parametrize("seed", range(200))
+def test_drawn_rows_on_splits_have_the_optimum_of_the_rows(seed):
+    rng = np.random.default_rng(seed)
+    model, depth = ("ort" if seed % 4 == 2 else "oct"), (3 if seed % 12 == 1 else 2)
+    parameters = {"alpha": float(rng.choice([0.0, 0.02])), "N_min": int(rng.choice([1, 1, 2]))}
+    parameters |= {"variant": "paper"} if seed % 4 == 3 else {}
+    problem, other = (built(model, parameters, depth, seed, n=12) for _ in range(2))
+    asked = []
+    if model == "oct" and seed % 3 == 0:
+        asked = [Recall("1", 0.8) if seed % 2 else LimitLabel("1", 0.4)]
+    for one in (problem, other):
+        drawn_rows(one, seed)
+    problem.constrain(*asked)
+    for constraint in asked:
+        constraint.rows(other)
+    result = problem.solve(time_limit=60, gap=1e-6)
+    assert result.solution.solver == "exact-search"
+    agree(result, other)
+
+
+def a_leaf_of_a_label(problem):
+    problem.model.add("first_leaf", problem.model["c"][1, 0] == 1)
+
+
+def a_row_of_two_thresholds(problem):
+    u = problem.model["u"]
+    problem.model.add("same", u[1, 1] <= u[0, 1])
+
+
+OTHERS = [a_term, a_leaf_of_a_label, a_row_of_two_thresholds]
+
+
+@pytest.mark.parametrize("write", OTHERS)
 def test_what_is_none_of_them_is_left_to_the_rows(write):
     problem = built("oct", {"alpha": 0.0}, 2)
     splits(problem)
@@ -240,4 +353,6 @@ def test_a_feature_that_counts_with_others_has_no_cost_of_its_own():
     part = next(name for name in data.features.labels if "missing" in name)
     problem.model.add("few", constraints.features_used(problem)[part] <= 0)
     problem.read_by_hand()
-    assert problem.constraints == ()
+    assert [type(one) for one in problem.constraints] == [NodeRows]
+    result = problem.solve(time_limit=20)
+    assert part not in result.features_used

@@ -656,8 +656,9 @@ def labelings(X, samples, depth):
 
 
 @pytest.mark.first_cases(8)
+@pytest.mark.parametrize("depth", [3, 4])
 @pytest.mark.parametrize("seed", range(60))
-def test_limits_on_labels_of_three_levels_are_those_of_all_labelings(seed):
+def test_limits_on_labels_are_those_of_all_labelings(seed, depth):
     rng = np.random.default_rng(seed)
     n = 10
     X = rng.integers(0, 4, (n, 2)).astype(float)
@@ -665,12 +666,12 @@ def test_limits_on_labels_of_three_levels_are_those_of_all_labelings(seed):
     y = rng.integers(0, 2, n)
     y[:2] = 0, 1
     data = Dataset.from_arrays(X, y, features=["x0", "x1"])
-    problem = mipforest.get_formulation("oct")(alpha=0.0).build(data, 3)
+    problem = mipforest.get_formulation("oct")(alpha=0.0).build(data, depth)
     share = float(rng.choice([0.2, 0.4, 0.6, 0.9]))
     kinds = [c.LimitLabel("1", share), c.Recall("1", share), c.Precision("1", share), c.F1("1", share)]
     asked = [kinds[k] for k in rng.choice(4, 1 + seed % 2, replace=False)]
     problem.constrain(*asked)
-    chosen = np.array([[bits >> i & 1 for i in range(n)] for bits in labelings(X, np.arange(n), 3)])
+    chosen = np.array([[bits >> i & 1 for i in range(n)] for bits in labelings(X, np.arange(n), depth)])
     hits, all_hit = (chosen * y).sum(axis=1), chosen.sum(axis=1)
     within = {
         "limit-label": all_hit <= share * n + 1e-9,

@@ -26,6 +26,7 @@ from mipforest.problem.constraints.labels import (
     Precision,
     Recall,
 )
+from mipforest.problem.constraints.node_rows import NodeRows
 from mipforest.problem.constraints.reading import (
     KINDS,
     as_options,
@@ -51,6 +52,7 @@ __all__ = [
     "LimitLabel",
     "MinLeaf",
     "Monotone",
+    "NodeRows",
     "OfLabels",
     "OncePerPath",
     "Parity",

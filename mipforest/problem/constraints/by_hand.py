@@ -8,6 +8,9 @@ A row is one of these where it limits a sum of binaries with coefficients of one
 - binaries of the user's, each at least as large as whether some features are used: a budget of groups
   (:class:`~mipforest.problem.constraints.GroupBudget`).
 
+What else reads the splits of univariate trees, features that are used, and variables of the user's, are
+:class:`~mipforest.problem.constraints.NodeRows`.
+
 Rows on predictions, with any coefficients and sides, are limits on sums over labels where the formulation reads them
 (:meth:`~mipforest.problem.operations.ModelOperations.label_sums`).
 
@@ -17,11 +20,10 @@ All rows are read, or none: what is left would be rows that a search does not se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import IntArray
 from mipforest.data.columns import counted_as_one, features_of_columns
 from mipforest.problem.constraints.constraint import Built, Constraint
 from mipforest.problem.constraints.features import (
@@ -32,8 +34,12 @@ from mipforest.problem.constraints.features import (
     GroupBudget,
 )
 from mipforest.problem.constraints.labels import LabelRows
+from mipforest.problem.constraints.node_rows import Row, read_node_rows
 from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.structure import LabelSums
+
+#: What a bound that was set on a variable is called.
+BOUND = "bound"
 
 #: Blocks of binaries that constraints add, with the rows that say what they are.
 _ADDED = {
@@ -58,60 +64,42 @@ def read_by_hand(problem: Built, stated: BuiltModel) -> list[Constraint]:
         return [LabelRows(", ".join(sums.names), lambda built: _add_sums(built, sums), problem)]
     neutral = problem.formulation.expressions(problem.model, problem.instance).neutral_rows()
     changes, n = stated.changes(neutral), stated.n_columns
-    bounded = np.isfinite(changes.lower[:n]).any() or np.isfinite(changes.upper[:n]).any()
+    bounded = np.flatnonzero(np.isfinite(changes.lower[:n]) | np.isfinite(changes.upper[:n]))
     own = [name for name in problem.model.variables if name not in stated.blocks and name not in _ADDED]
-    if changes.loosened or bounded or stated.added_terms().any:
+    if changes.loosened or stated.added_terms().any:
         return []
     known = {row for name in _ADDED if name in problem.model.variables for row in _ADDED[name]}
-    if any(block.binary is not None for block in changes.added if block.name not in known):
+    added = [block for block in changes.added if block.name not in known]
+    if any(block.binary is not None for block in added):
         return []
     rows = [
-        _Row(
-            block.A.indices[at], block.A.data[at], float(block.lower[i]), float(block.upper[i])
+        Row(
+            block.name, block.A.indices[at], block.A.data[at], float(block.lower[i]), float(block.upper[i])
         ).without_zeros()
-        for block in changes.added
-        if block.name not in known
+        for block in added
         for i in range(block.A.shape[0])
         for at in (slice(block.A.indptr[i], block.A.indptr[i + 1]),)
     ]
-    found: list[Constraint] = []
-    if own:
-        counted = _counted(problem, own, rows)
-        if counted is None:
-            return []
-        rows, found = counted
-    for row in rows:
+    rows += [
+        Row(BOUND, np.array([c]), np.ones(1), float(changes.lower[c]), float(changes.upper[c]))
+        for c in bounded
+    ]
+    counted = _counted(problem, own, rows) if own else (rows, list[Constraint]())
+    left, found = ([], []) if counted is None else counted
+    others = rows if counted is None else list[Row]()
+    for row in left:
         read = _read(problem, row)
-        if read is None:
-            return []
-        found += read
+        found += read or ()
+        others += [row] if read is None else []
+    if others:
+        of_nodes = read_node_rows(problem, others, own if counted is None else ())
+        return [] if of_nodes is None else [*found, of_nodes]
     return found
 
 
-class _Row(NamedTuple):
-    """A row: its columns, their coefficients, and its sides."""
-
-    columns: IntArray
-    coefficients: FloatArray
-    lower: float
-    upper: float
-
-    def without_zeros(self) -> _Row:
-        used = self.coefficients != 0.0
-        return self._replace(columns=self.columns[used], coefficients=self.coefficients[used])
-
-    def from_above(self) -> _Row | None:
-        """Return the row with one side, which limits it from above; ``None`` if it has two or none."""
-        if np.isfinite(self.lower) == np.isfinite(self.upper):
-            return None
-        return (
-            self if np.isfinite(self.upper) else _Row(self.columns, -self.coefficients, -np.inf, -self.lower)
-        )
-
-
 def _counted(
-    problem: Built, own: Sequence[str], rows: Sequence[_Row]
-) -> tuple[list[_Row], list[Constraint]] | None:
+    problem: Built, own: Sequence[str], rows: Sequence[Row]
+) -> tuple[list[Row], list[Constraint]] | None:
     r"""Read binaries of the user's that count features, with the rows that limit their sums.
 
     A binary u with rows :math:`u \ge x` for binaries x that tell whether features are used is at least whether some of
@@ -130,7 +118,7 @@ def _counted(
         return None
     above: dict[int, set[int]] = {int(u): set() for u in columns}
     below: list[tuple[int, set[int]]] = []
-    limits, others = list[_Row](), list[_Row]()
+    limits, others = list[Row](), list[Row]()
     for given in rows:
         is_own = np.isin(given.columns, columns)
         row = given.from_above() if is_own.any() else given
@@ -213,9 +201,9 @@ def _add_sums(problem: Built, sums: LabelSums) -> None:
             problem.model.add(f"{free}_least" if both else free, total >= least)
 
 
-def _read(problem: Built, row: _Row) -> Sequence[Constraint] | None:
+def _read(problem: Built, row: Row) -> Sequence[Constraint] | None:
     """Read one row; ``None`` where it is none of these."""
-    columns, coefficients, lower, upper = row
+    columns, coefficients, lower, upper = row.columns, row.coefficients, row.lower, row.upper
     of = next(
         (
             (name, columns - block.columns.min(), block)

@@ -9,9 +9,9 @@ missing values or levels go that none of these samples has.
 
 The trees of a set of rows are listed from the last level up. A threshold of the upper levels is expanded where the best
 trees of both sides, found by :mod:`mipforest.searches.exact.cover_search`, fit into the budget of losses; with three
-levels, bounds on the sides of thresholds close intervals between them, as rows that are added never lose less. A side
-lists what the other side's best leaves of the budget. Where so many trees are asked for and no budget is given, that is
-the loss of the last one kept, and falls as better ones are found.
+levels or more, bounds on the sides of thresholds close intervals between them, as rows that are added never lose less.
+A side lists what the other side's best leaves of the budget. Where so many trees are asked for and no budget is given,
+that is the loss of the last one kept, and falls as better ones are found.
 
 Limits on sums over samples of what their labels use, :math:`\sum_i u_{r i, k_i} \le h_r`, leave trees out on the way: a
 tree of the rows S is kept only where it is within them together with the label of least use for each other sample,
@@ -46,6 +46,9 @@ from mipforest.searches.exact.search import TOLERANCE, distinct_rows, numbered_r
 from mipforest.searches.exact.tables import Rows
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.time_budget import Stopped, TimeBudget
+
+#: Levels that are searched without asking whether to stop.
+FAST_LEVELS = 2
 
 #: Most trees of one side of a threshold that are listed: 32 bytes each.
 MAX_LISTED = 200_000
@@ -426,7 +429,7 @@ class _Listing:
     columns: IntArray | None = None
     box: Box | None = None
     _known: dict[tuple[int, bytes, _Place], Trees] = field(default_factory=dict)
-    _bounds: dict[bytes, tuple[float, float, float]] = field(default_factory=dict)
+    _bounds: dict[tuple[int, bytes], tuple[float, float, float]] = field(default_factory=dict)
     _remembered: int = 0
 
     @property
@@ -664,7 +667,7 @@ class _Listing:
         if int(rows.n_values.max(initial=1)) < 2:
             return
         if levels > 2:
-            yield from self._bisected(part, found, usable)
+            yield from self._bisected(part, levels, found, usable)
             return
         search = CoverSearch(rows, 2, cost=self.cost, tolerance=self.tolerance, incumbent=np.inf)
         value = search.each_threshold()
@@ -678,9 +681,9 @@ class _Listing:
             yield f, k - int(first[f]) + 1, 0.0, 0.0
 
     def _bisected(
-        self, part: _Part, found: _Collected, usable: BoolArray
+        self, part: _Part, levels: int, found: _Collected, usable: BoolArray
     ) -> Iterator[tuple[int, int, float, float]]:
-        """Bisect the intervals of thresholds of three levels, those of least bound first."""
+        """Bisect the intervals of thresholds of three levels or more, those of least bound first."""
         rows, number = part.own_rows, 0
         heap = list[tuple[float, int, int, int, int, float, float]]()
         for f, (low, high) in enumerate(rows.allowed().tolist()):
@@ -697,9 +700,9 @@ class _Listing:
             t = middle_threshold(part.own_ranks[f], low, high)
             on_left, on_right = part.sides(f, t)
             rest = found.budget - self.cost
-            value, below = self._best(on_left, rest - right)
+            value, below = self._best(on_left, levels - 1, rest - right)
             below = max(below, left)
-            other, above = self._best(on_right, rest - max(left, value))
+            other, above = self._best(on_right, levels - 1, rest - max(left, value))
             above = max(above, right)
             if value + other <= rest + self.tolerance:
                 yield f, t, value, other
@@ -718,12 +721,12 @@ class _Listing:
                     number += 1
                     heapq.heappush(heap, (one + two, number, f, start, end, one, two))
 
-    def _best(self, number: IntArray, budget: float) -> tuple[float, float]:
-        """Return lower bounds on the loss of two levels, with leaves as large as they must be, and of any size.
+    def _best(self, number: IntArray, levels: int, budget: float) -> tuple[float, float]:
+        """Return lower bounds on the loss of some levels, with leaves as large as they must be, and of any size.
 
         The first is the least loss where that is within the budget.
         """
-        key = self._key(number)
+        key = levels, self._key(number)
         upto, value, free = self._bounds.get(key, (-np.inf, 0.0, 0.0))
         if upto < budget and value <= upto + self.tolerance:
             return value, free
@@ -731,15 +734,18 @@ class _Listing:
             rows = _Part.of(self.rows, number).own_rows
             # Values within the tolerance are not told apart.
             cutoff = budget + 4.0 * self.tolerance
-            value = self._least_of_two(rows, cutoff)
-            free = value if rows.N_min == 1 else self._least_of_two(replace(rows, N_min=1), cutoff)
+            value = self._least(rows, levels, cutoff)
+            free = value if rows.N_min == 1 else self._least(replace(rows, N_min=1), levels, cutoff)
             self._bounds[key] = budget, value, free
         return value, free
 
-    def _least_of_two(self, rows: Rows, cutoff: float) -> float:
-        """Return the least loss of two levels; where that is no less than the cutoff, a bound that is not either."""
-        search = CoverSearch(rows, 2, cost=self.cost, tolerance=self.tolerance, incumbent=cutoff)
-        search.solve()
+    def _least(self, rows: Rows, levels: int, cutoff: float) -> float:
+        """Return the least loss of some levels; where that is no less than the cutoff, a bound that is not either."""
+        search = CoverSearch(rows, levels, cost=self.cost, tolerance=self.tolerance, incumbent=cutoff)
+        if levels == FAST_LEVELS:
+            search.solve()
+        elif search.run(gap=0.0, deadline=np.inf, threads=1, look=self.stopped)[1]:
+            raise Stopped
         return max(0.0, search.bound - self.tolerance)
 
 
@@ -754,7 +760,8 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem, depth: int) 
         CoverSearch(rows, 2, cost=0.0, tolerance=0.0, incumbent=np.inf).each_threshold()
         for N_min in {1, rows.N_min} if depth > 2 else ():
             sized = replace(rows, N_min=N_min)
-            CoverSearch(sized, 2, cost=0.0, tolerance=0.0, incumbent=np.inf).solve()
+            for levels in range(2, depth):
+                CoverSearch(sized, levels, cost=0.0, tolerance=0.0, incumbent=np.inf).solve()
 
     return compile_by(run, budget, "exact-search", COMPILING_SECONDS) if depth > 1 else 0.0
 
@@ -779,7 +786,7 @@ def list_trees(
     problem
         What trees are charged.
     depth
-        Most splits on a path, 1 to 3.
+        Most splits on a path, 1 to 4.
     budget, most, shrink, all_labels, limits, columns, stopped
         As for :meth:`~mipforest.problem.tree_search.TreeSearch.list_trees`.
     box

@@ -14,6 +14,10 @@ each is a box. Where a tree does not use what is required, the box falls into th
 and whose earlier nodes may not. Where a tree has more splits than a limit allows, one of its nodes is a leaf in one
 part and has to split in the other.
 
+**Rows by hand.** Where they do not let some nodes :math:`t_1, t_2, \dots` of the best tree have what they split on, the
+box falls into parts: that of the trees whose node :math:`t_k` differs from it, and whose nodes :math:`t_1` to
+:math:`t_{k-1}` do not. Where trees are listed, nodes are told apart by what they split on beforehand.
+
 **Anything else** that a constraint asks of a tree: the trees of a box are listed by rising objective, until the first
 that satisfies it (:mod:`mipforest.searches.exact.nearly_optimal`). Splits between two leaves of one label are not
 listed: where a tree with such a split satisfies what is asked of trees, the tree without it does.
@@ -33,7 +37,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.heuristics.thresholds import Thresholds, chosen_features, tree_of_thresholds
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
-from mipforest.problem.restrictions import FixedSplit, Restrictions, UsedRow
+from mipforest.problem.restrictions import ANY, FixedSplit, Restrictions, UsedRow
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.problem.tree_search import LOCAL_SEARCH, SearchEvents, get_search
 from mipforest.searches.local.plugin import LocalSearch
@@ -49,7 +53,7 @@ if TYPE_CHECKING:
     from mipforest.searches.lagrangian.search import LagrangianSearch
 
 #: Depth up to which trees are listed, and up to which boxes differ from node to node.
-MAX_LISTED, MAX_UNEVEN = 3, 4
+MAX_LISTED, MAX_UNEVEN = 4, 4
 
 #: Searches of the whole box, in cost, that all largest sets of features may take together, and sets that are looked at.
 FEW_SETS, MAX_SETS = 6.0, 50_000
@@ -323,7 +327,8 @@ class Constrained:
         allowed = np.hstack([own.allowed, np.zeros((B, len(self._copy_of)), dtype=bool)])
         must = np.zeros(B, dtype=bool)
         for node, given in self._fixed.items():
-            allowed[node], must[node] = False, True
+            allowed[node] = False
+            must[node] = any(split.must for split in own.fixed if split.node == node)
             for part in _by_feature(given, of):
                 j = int(of[part[0]])
                 allowed[node, self._copy_of.get(tuple(part), j)] = own.allowed[node, j]
@@ -457,6 +462,11 @@ class Constrained:
         for limit in self.restrictions.splits:
             if float(limit.weights @ splits) > limit.limit:
                 return self._parts_by_split(box, np.flatnonzero(splits & (limit.weights > 0.0)))
+        features = chosen_features(tree)
+        for conflict in self.restrictions.conflicts:
+            nodes = conflict(features)
+            if nodes is not None:
+                return self._parts_by_choice(box, nodes.tolist(), features)
         return None
 
     def _parts_to_list(self, box: _Box) -> list[_Box] | None:
@@ -468,17 +478,55 @@ class Constrained:
             others = np.setdiff1d(np.arange(box.allowed.shape[1]), group)
             if not (box.must & ~box.allowed[:, others].any(axis=1)).any():
                 return self._parts_by_node(box, group)
-        return None
+        if not (self._lists and self.restrictions.conflicts):
+            return None
+        features, left = np.full(len(box.must), ANY, dtype=np.int64), list[int]()
+        for t in range(len(box.must)):
+            may = np.unique(self._origin[box.allowed[t]])
+            if not len(may) or (t > 0 and features[(t - 1) // 2] == -1):
+                features[t] = -1
+            elif len(may) == 1 and box.must[t]:
+                features[t] = may[0]
+            else:
+                left.append(t)
+        if any(conflict(features) is not None for conflict in self.restrictions.conflicts):
+            return []
+        return self._parts_by_feature(box, left[0]) if left else None
+
+    def _parts_by_feature(self, box: _Box, t: int) -> list[_Box]:
+        """Return the box whose node t is a leaf, and those in which it splits on each feature."""
+        leaf, must = box.allowed.copy(), box.must.copy()
+        leaf[subtree(t, len(must))] = False
+        must[_upwards(t)] = True
+        parts = [] if box.must[t] else [replace(box, allowed=leaf)]
+        for j in np.unique(self._origin[box.allowed[t]]).tolist():
+            allowed = box.allowed.copy()
+            allowed[t, self._origin != j] = False
+            parts.append(replace(box, allowed=allowed, must=must))
+        return parts
+
+    def _parts_by_choice(self, box: _Box, nodes: list[int], features: IntArray) -> list[_Box]:
+        """Return the parts of a box in which each of some nodes is the first one that has another feature, or split."""
+        parts, allowed, must = [], box.allowed.copy(), box.must.copy()
+        for t in nodes:
+            other, has_to = allowed.copy(), must.copy()
+            own = self._origin == features[t]
+            if features[t] < 0:
+                has_to[_upwards(t)] = True
+                allowed[subtree(t, len(must))] = False
+            else:
+                other[t, own] = False
+                allowed[t, ~own] = False
+                must[_upwards(t)] = True
+            parts.append(replace(box, allowed=other, must=has_to))
+        return parts
 
     def _parts_by_split(self, box: _Box, splits: IntArray) -> list[_Box]:
         """Return the box whose first node that splits and has not to is a leaf, and that in which it has to split."""
         t = int(splits[~box.must[splits]][0])  # there is one: those that have to are within the limit
-        allowed, must, at = box.allowed.copy(), box.must.copy(), t
+        allowed, must = box.allowed.copy(), box.must.copy()
         allowed[subtree(t, len(must))] = False
-        must[t] = True
-        while at > 0:
-            at = (at - 1) // 2
-            must[at] = True
+        must[_upwards(t)] = True
         return [replace(box, allowed=allowed), replace(box, must=must)]
 
     def _parts_by_cost(self, box: _Box, broken: int, used: IntArray) -> list[_Box]:
@@ -519,8 +567,9 @@ class Constrained:
         """
         rows, here = self._budgets, self._features(box)
         everything = np.isin(np.arange(len(self._origin)), here)
+        more = self._required or self.restrictions.splits or self.restrictions.conflicts
         few_features = self._number or len(here) < 3 or all(row.paid(everything) <= row.limit for row in rows)
-        if few_features or self._required or self.restrictions.splits or not self._is_even(box, here):
+        if few_features or more or not self._is_even(box, here):
             return None
         member = [np.array([np.isin(here, group) for group in row.groups]).T for row in rows]
         # Features that are in the same groups of all limits are one: they are paid together.
@@ -822,6 +871,14 @@ class Constrained:
                 return Solved(self.incumbent.value, None, ended=True)
             step *= GROWTH
         return Solved(proven, None, ended=False)
+
+
+def _upwards(t: int) -> list[int]:
+    """Return a node and those above it."""
+    found = [t]
+    while found[-1] > 0:
+        found.append((found[-1] - 1) // 2)
+    return found
 
 
 def _splits_of(thresholds: Thresholds, topology: Topology, chosen: IntArray) -> Tree:
