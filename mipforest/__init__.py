@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mipforest.settings import SolveSettings
     from mipforest.solving import Session, solve
     from mipforest.trees import Topology, Tree
+    from mipforest.updates import update
 
 __version__ = "0.1.0"
 
@@ -76,6 +77,7 @@ __all__ = [
     "solve",
     "sum_squares",
     "to_pyomo",
+    "update",
 ]
 
 #: Where each public name lives; imported on first use, so that the command line starts at once.
@@ -111,6 +113,7 @@ _HOMES = {
     "mipforest.settings": ("SolveSettings",),
     "mipforest.solving": ("Session", "solve"),
     "mipforest.trees": ("Topology", "Tree"),
+    "mipforest.updates": ("update",),
 }
 
 

@@ -196,6 +196,12 @@ class Routing(ABC):
             "problem.model['z'] instead"
         )
 
+    def splits_within(self, m: Model, t: int, j: int, first: int, last: int) -> Expression:
+        """Return 1 where node t splits on feature j with ``first`` to ``last`` distinct values below, else 0."""
+        raise NotExpressed(
+            "this variant of the model has no binaries for thresholds; choose the variant 'tight'"
+        )
+
     def _in_range(
         self, features: IntArray, least: FloatArray, most: FloatArray
     ) -> tuple[IntArray, FloatArray, FloatArray]:
@@ -230,6 +236,9 @@ class RoutingExpressions(TreeExpressions):
 
     def keep_split(self, t: int, features: IntArray, least: FloatArray, most: FloatArray) -> None:
         self.routing.keep_split(self.m, t, features, least, most)
+
+    def splits_within(self, t: int, j: int, first: int, last: int) -> Expression:
+        return self.routing.splits_within(self.m, t, j, first, last)
 
     def feature_blocks(self) -> tuple[str, ...]:
         return ("a", "s")
@@ -452,6 +461,14 @@ class ThresholdRouting(Routing):
         chosen = u[self.thresholds.first[features]]  # 1 where the node splits on the feature
         m.add(name, u == on.T @ chosen)
         m.add(f"{name}_feature", chosen.sum() == 1)
+
+    def splits_within(self, m: Model, t: int, j: int, first: int, last: int) -> Expression:
+        u, own = m["u"], self.thresholds.of(j)
+        at_least: LinearExpr = float(first <= last) * u[t, own.start + first - 1]
+        if first > last or own.start + last == own.stop:
+            return at_least
+        within: LinearExpr = at_least - u[t, own.start + last]
+        return within
 
     def keep_split(self, m: Model, t: int, features: IntArray, least: FloatArray, most: FloatArray) -> None:
         features, least, most = self._in_range(features, least, most)

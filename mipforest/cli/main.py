@@ -23,6 +23,7 @@ COMMANDS = {
     "tune": ("tune", "tune", "Solve"),
     "price": ("price", "price", "Solve"),
     "explore": ("explore", "explore", "Solve"),
+    "update": ("update", "update", "Solve"),
     "show": ("outcome", "show", "Use a run"),
     "plot": ("pictures", "plot", "Use a run"),
     "report": ("pictures", "report", "Use a run"),

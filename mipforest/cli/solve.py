@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mipforest.problem.problem import Problem
     from mipforest.problem.result import Result
     from mipforest.problem.tree_search import Auto, TreeSearch
-    from mipforest.runs import DataSource, LoadedData
+    from mipforest.runs import DataSource, LoadedData, Run
     from mipforest.solvers.base import Solver
     from mipforest.time_budget import TimeBudget
 
@@ -91,6 +91,55 @@ class Job:
             start_name=start,
             verbose=verbose,
             constraints=constraints,
+        )
+
+    @classmethod
+    def of_run(cls, run: Run, solver: str, settings: SolveSettings, data: str | None = None) -> Job:
+        """Return the job that a run was, or that of other data with its model, constraints and columns.
+
+        Raises
+        ------
+        RunError
+            If the run does not say what it solved, its parameters may name a file, or its data are on the network.
+        UnknownFormulation, ParameterError, SolverUnavailable, NotAllowed, DataError
+            As for :meth:`of`.
+        """
+        from mipforest.problem.constraints import constraint_of
+        from mipforest.problem.parameters import plain_parameters_of
+        from mipforest.problem.registry import get_formulation, make_formulation
+        from mipforest.problem.tree_search import solver_or_search
+        from mipforest.runs import DataSource, RunError
+        from mipforest.runs.folder import RESULT
+        from mipforest.runs.run import network_data
+
+        if data is None and (named := network_data(run)):
+            raise RunError(f"{run.path}: {named} would be fetched from the network; give the data by --data")
+        try:
+            model, depth = str(run.result["model"]), int(run.result["depth"])
+            parameters, variant = dict(run.result["parameters"]), str(run.result["variant"])
+            source = DataSource.from_dict(run.result["data_source"])
+            stated = run.result["options"].get("constraints", [])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RunError(
+                f"{run.path}/{RESULT} does not say what was solved ({error}); solve again"
+            ) from error
+        known = plain_parameters_of(get_formulation(model))
+        for name, value in parameters.items():
+            if name not in known or known[name].may_name_file(value):
+                raise RunError(
+                    f"{run.path}: its parameter {name} is {value!r:.60}, which may name a file or an object and is not "
+                    "taken from a run; give model, depth and parameters themselves"
+                )
+        if data is not None:
+            source = replace(source, data=data, test=None, test_size=None)
+        return cls(
+            formulation=make_formulation(model, parameters, variant),
+            depth=depth,
+            source=source,
+            solver=solver_or_search(solver),
+            settings=settings,
+            start_name="default",
+            constraints=tuple(map(constraint_of, stated)),
         )
 
     def load(self, budget: TimeBudget) -> LoadedData:

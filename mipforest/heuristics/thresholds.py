@@ -113,6 +113,20 @@ class Thresholds:
         above[self.lowest] = False
         return np.flatnonzero(above)
 
+    @cached_property
+    def distinct(self) -> tuple[FloatArray, ...]:
+        """The distinct values of each feature, ascending."""
+        return tuple(np.unique(column) for column in self.X.T)
+
+    def of_tree(self, tree: Tree) -> IntArray:
+        """Return the (|B|,) threshold of each node of a univariate tree (scaled features), -1 where it has none."""
+        chosen, used = chosen_features(tree), np.full(len(tree.w), -1)
+        for t in np.flatnonzero(chosen >= 0).tolist():
+            own = self.of(int(chosen[t]))
+            below = int(np.searchsorted(self.distinct[chosen[t]], -tree.b[t] / tree.w[t, chosen[t]]))
+            used[t] = min(max(own.start + below - 1, own.start), own.stop - 1)
+        return used
+
     def of(self, j: int) -> slice:
         """Return where the thresholds of feature j stand among all."""
         return slice(int(self.first[j]), int(self.first[j + 1]))

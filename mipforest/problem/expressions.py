@@ -127,6 +127,13 @@ class TreeExpressions:
         """Add rows: branch node t splits on one of some features, with a (scaled) threshold in the range of each."""
         raise self._missing("how to keep a split to some thresholds")
 
+    def splits_within(self, t: int, j: int, first: int, last: int) -> Expression:  # noqa: ARG002
+        """Return the expression that is 1 where node t splits on feature j, with so many distinct values below, else 0.
+
+        The number of values is from ``first`` to ``last``.
+        """
+        raise self._missing("which threshold a split has")
+
     def fixed_splits(self) -> dict[int, tuple[int, float]]:
         """Return, by branch node, feature and (scaled) threshold of the splits that :meth:`fix_split` has fixed.
 

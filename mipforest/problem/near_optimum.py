@@ -165,7 +165,7 @@ def with_trees(
                 result,
                 keep=settings.keep_trees or MOST_TREES,
                 within=settings.within,
-                limit=lambda best: np.inf if settings.within is None else _limit(best, settings.within),
+                limit=lambda best: np.inf if settings.within is None else limit_within(best, settings.within),
                 solve=lambda model: solve(model, lister, alone, lambda _: stopped()),
                 stopped=stopped,
             )
@@ -202,7 +202,7 @@ def _listed(
 
     best, budget = known, np.inf
     if within is not None:
-        budget = _limit(best, within)
+        budget = limit_within(best, within)
     elif changed:
         budget = best + FIRST_STEP * max(0.0, _leaf_value(problem) - best)
     while True:
@@ -211,7 +211,7 @@ def _listed(
         enough = within is not None or len(trees) >= keep or not trees.ended or budget == np.inf
         if within is not None and len(trees) and trees.objectives[0] < best - SAME * abs(best):
             best, enough = float(trees.objectives[0]), False  # the solve ended within its gap
-            budget = _limit(best, within)
+            budget = limit_within(best, within)
         if enough or stopped():
             return trees
         if within is None:
@@ -219,7 +219,7 @@ def _listed(
             budget = grown if best < grown < _leaf_value(problem) else np.inf
 
 
-def _limit(best: float, within: float) -> float:
+def limit_within(best: float, within: float) -> float:
     """Return the greatest objective within a relative distance."""
     return best + (within + SAME) * abs(best)
 

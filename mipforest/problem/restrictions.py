@@ -94,6 +94,27 @@ class SplitRow:
 
 
 @dataclass(frozen=True, eq=False)
+class ChoiceRow:
+    """A limit on what nodes split on: the costs of their choices sum up to at most a number.
+
+    Attributes
+    ----------
+    cost
+        (|B|, q + 1) cost of each threshold of the structure at each node, and of no split.
+    most
+        The limit.
+    """
+
+    cost: FloatArray
+    most: float
+
+    @property
+    def limit(self) -> float:
+        """The limit, with what rounding may add."""
+        return self.most + ROUNDING * max(1.0, abs(self.most))
+
+
+@dataclass(frozen=True, eq=False)
 class Restrictions:
     """What constraints leave of univariate trees.
 
@@ -115,11 +136,15 @@ class Restrictions:
         (p,) number of the group of each feature that no path uses twice, -1 for any number of times.
     sums
         Limits on sums over the labels of samples; ``None`` without any.
+    choices
+        Limits on what nodes split on.
     conflicts
         Of the (|B|,) features of nodes, -1 without a split, :data:`ANY` for any: nodes that may not all have theirs;
         ``None`` without any.
     asked
         Of a tree for scaled features: whether it satisfies a constraint that is none of the above.
+    unreached
+        (|L|,) number of the label that a leaf without samples gets, -1 for any; ``None`` where all may have any.
     """
 
     allowed: BoolArray
@@ -130,8 +155,10 @@ class Restrictions:
     splits: tuple[SplitRow, ...] = ()
     once: IntArray | None = None
     sums: LabelSums | None = None
+    choices: tuple[ChoiceRow, ...] = ()
     conflicts: tuple[Callable[[IntArray], IntArray | None], ...] = ()
     asked: tuple[Callable[[Tree], bool], ...] = ()
+    unreached: IntArray | None = None
 
     @classmethod
     def none(cls, n_branches: int, p: int, N_min: int = 1) -> Restrictions:
@@ -153,5 +180,6 @@ class Restrictions:
     def is_even(self) -> bool:
         """Whether all nodes may split on the same features, none has to, and any number does."""
         even = bool((self.allowed == self.allowed[0]).all())
-        uneven = self.required or self.fixed or self.splits or self.conflicts or self.once is not None
+        of_nodes = self.fixed or self.splits or self.choices or self.conflicts
+        uneven = self.required or of_nodes or self.once is not None
         return even and not uneven

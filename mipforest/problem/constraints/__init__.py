@@ -3,6 +3,7 @@
 Each adds its rows to a model, and has its definition on a tree: its value beside its limit.
 """
 
+from mipforest.problem.constraints.changes import AtMostChanges
 from mipforest.problem.constraints.constraint import Built, Condition, Constraint, Holding
 from mipforest.problem.constraints.features import (
     AtMostFeatures,
@@ -38,6 +39,7 @@ from mipforest.problem.constraints.reading import (
 __all__ = [
     "F1",
     "KINDS",
+    "AtMostChanges",
     "AtMostFeatures",
     "AtMostOf",
     "AtMostSplits",

@@ -232,7 +232,7 @@ class NodeRows(Constraint):
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
         """Return 1 where the rows have a solution with the splits of the tree, else 0."""
         assert isinstance(tree, Tree)
-        chosen = self._thresholds_of(tree, data)
+        chosen = self.thresholds.of_tree(tree.rescaled(data.encoding.offset, data.encoding.scale))
         met = all(
             np.isin(chosen[split.node], split.thresholds) or (chosen[split.node] < 0 and not split.must)
             for split in self.given
@@ -241,17 +241,6 @@ class NodeRows(Constraint):
             features = np.where(chosen >= 0, self.thresholds.feature[chosen], -1)
             met = self.system.conflict(features) is None
         return Holding(float(met), 1.0, None, bool(met))
-
-    def _thresholds_of(self, tree: Tree, data: Dataset) -> IntArray:
-        """Return the (|B|,) threshold of each node, -1 where it does not split."""
-        chosen = np.full(len(tree.w), -1)
-        weights, intercepts = tree.original_units()
-        for t in np.flatnonzero(tree.w.any(axis=1)).tolist():
-            j = int(np.abs(tree.w[t]).argmax())
-            own = self.thresholds.of(j)
-            below = int((np.unique(data.X_raw[:, j]) < -intercepts[t] / weights[t, j]).sum())
-            chosen[t] = min(max(own.start + below - 1, own.start), own.stop - 1)
-        return chosen
 
     def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
         """Give nodes their thresholds, and let the search ask for conflicts."""

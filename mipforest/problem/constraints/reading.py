@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mipforest.errors import DataError, did_you_mean
+from mipforest.problem.constraints.changes import AtMostChanges
 from mipforest.problem.constraints.constraint import Constraint
 from mipforest.problem.constraints.features import (
     AtMostFeatures,
@@ -46,7 +47,9 @@ KINDS: dict[str, type[Constraint]] = {
 }
 
 #: Kinds that files have, and no option says.
-WITHOUT_OPTION: dict[str, type[Constraint]] = {cls.kind: cls for cls in (AtMostOf, GroupBudget)}
+WITHOUT_OPTION: dict[str, type[Constraint]] = {
+    cls.kind: cls for cls in (AtMostOf, AtMostChanges, GroupBudget)
+}
 
 
 def read_constraints(path: Path) -> list[Constraint]:

@@ -121,6 +121,9 @@ def _some_used(problem: Built, name: str, groups: Sequence[IntArray], over: Sequ
 #: Endings of the names of rows that say what a binary is 1 for: some feature of a group, or a leaf that holds samples.
 _SWITCHES = ("_nowhere", "_empty")
 
+#: Ending of the names of rows that a variable is at least the other columns of, and no more where it costs something.
+_AT_LEAST = "_at_least"
+
 
 def encode_switches(model: Model, tree: Predictor, values: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """Return the values of the binaries that constraints have added, for a tree and what is known of its blocks.
@@ -133,6 +136,15 @@ def encode_switches(model: Model, tree: Predictor, values: Mapping[str, FloatArr
         used[list(tree.features_used().overall)] = 1.0
         found["feature_used"] = used
     for row_name, rows in model.constraints.items():
+        name = row_name.removesuffix(_AT_LEAST)
+        if row_name.endswith(_AT_LEAST) and name in model.variables:
+            x, block = model.matrix().to_point({**values, **found}), model[name]
+            x[block.columns.ravel()] = 0.0
+            others = sparse.csr_array(
+                (rows.A.data, rows.A.indices, rows.A.indptr), shape=(rows.A.shape[0], len(x))
+            )
+            if np.isfinite(x[np.unique(others.indices)]).all():
+                found[name] = np.maximum(block.lower, rows.lower - others @ np.nan_to_num(x))
         for ending in _SWITCHES:
             name = row_name.removesuffix(ending) + ("_used" if ending == "_empty" else "")
             if not row_name.endswith(ending) or name not in model.variables or name in {**values, **found}:

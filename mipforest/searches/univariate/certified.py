@@ -46,7 +46,7 @@ def check_stated(problem: ProblemData) -> None:
     for constraint in problem.constraints:
         nothing = Restrictions.none(problem.topology.n_branches, problem.data.p, charged.N_min)
         own = constraint.restrict(nothing, problem, charged.thresholds)
-        if own.asked or isinstance(constraint, LabelRows | NodeRows):
+        if own.asked or own.choices or isinstance(constraint, LabelRows | NodeRows):
             others.append(str(constraint))
     if others:
         raise Unsupported(

@@ -4,7 +4,7 @@ r"""The best univariate tree that satisfies constraints: branch and bound over s
 as that of the trees whose nodes split on some features alone (a *box*). The exact search finds the best tree of a box,
 also of one that differs from node to node (:mod:`mipforest.searches.exact.boxes`), and
 :mod:`mipforest.searches.lagrangian` that within limits on sums over labels. Thresholds that are given to
-a node are those of a feature of their own, which that node has to split on and no other node may.
+a node are those of a feature of their own, which no other node may split on.
 
 **Limits on what is used.** A row :math:`\sum_g c_g [\text{some feature of } g \text{ is used}] \le h` is branched on:
 where the best tree of a box breaks it, one of its groups is forbidden in one part of the box and *paid* in the other.
@@ -13,6 +13,10 @@ may be used or that are not paid, and the branching ends. Where the largest sets
 each is a box. Where a tree does not use what is required, the box falls into those whose node :math:`t` has to use it
 and whose earlier nodes may not. Where a tree has more splits than a limit allows, one of its nodes is a leaf in one
 part and has to split in the other.
+
+**Limits on what nodes split on**, :math:`\sum_t c_{t, s_t} \le h` of the threshold :math:`s_t` of each node, or no
+split. Thresholds of a feature that cost differently at a node are features of their own there. Where the best tree of a
+box exceeds the limit, the box falls into parts by what a node costs.
 
 **Rows by hand.** Where they do not let some nodes :math:`t_1, t_2, \dots` of the best tree have what they split on, the
 box falls into parts: that of the trees whose node :math:`t_k` differs from it, and whose nodes :math:`t_1` to
@@ -37,7 +41,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.heuristics.thresholds import Thresholds, chosen_features, tree_of_thresholds
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
-from mipforest.problem.restrictions import ANY, FixedSplit, Restrictions, UsedRow
+from mipforest.problem.restrictions import ANY, ChoiceRow, FixedSplit, Restrictions, UsedRow
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.problem.tree_search import LOCAL_SEARCH, SearchEvents, get_search
 from mipforest.searches.local.plugin import LocalSearch
@@ -92,9 +96,17 @@ def given_to_nodes(fixed: tuple[FixedSplit, ...]) -> dict[int, IntArray]:
     return found
 
 
-def _by_feature(given: IntArray, of: IntArray) -> list[list[int]]:
-    """Return given thresholds by their features."""
-    return [given[of[given] == j].tolist() for j in np.unique(of[given])]
+def _told_apart(own: Restrictions, of: IntArray) -> dict[int, list[IntArray]]:
+    """Return, by node, the thresholds that it may have where not all are alike: by feature and by what they cost."""
+    given, found = given_to_nodes(own.fixed), dict[int, list[IntArray]]()
+    for node in range(len(own.allowed)):
+        if node not in given and not own.choices:
+            continue
+        some = given.get(node, np.arange(len(of)))
+        kinds = np.vstack([of[some], *(row.cost[node, some] for row in own.choices)])
+        number = np.unique(kinds, axis=1, return_inverse=True)[1].ravel()
+        found[node] = [some[number == k] for k in range(int(number.max(initial=-1)) + 1)]
+    return found
 
 
 @dataclass(order=True)
@@ -188,15 +200,17 @@ class Constrained:
         self.deadline, self.restrictions = deadline, problem.restrictions
         own = self.restrictions
         thresholds, of = charged.thresholds, charged.thresholds.feature
-        #: By node, the thresholds that are given to it; and their sets by feature, each a feature behind the others
-        #: where it is not all thresholds of the feature.
-        self._fixed = given_to_nodes(own.fixed)
-        parts = [part for given in self._fixed.values() for part in _by_feature(given, of)]
-        n_of = np.diff(thresholds.first)
-        sets = [
-            np.array(one) for one in sorted({tuple(part) for part in parts if len(part) < n_of[of[part[0]]]})
-        ]
-        self._copy_of = {tuple(one.tolist()): k for k, one in enumerate(sets, thresholds.n_features)}
+        # By node whose thresholds are told apart, the sets of those that it may have, each a feature behind the others
+        # where it is not all thresholds of its feature.
+        parts, n_of = _told_apart(own, of), np.diff(thresholds.first)
+        some = {tuple(one.tolist()) for sets in parts.values() for one in sets if len(one) < n_of[of[one[0]]]}
+        sets = [np.array(one) for one in sorted(some)]
+        copy_of = {tuple(one.tolist()): k for k, one in enumerate(sets, thresholds.n_features)}
+        #: By node and feature, those thresholds.
+        self._parts_of = {
+            node: {copy_of.get(tuple(one.tolist()), int(of[one[0]])): one for one in own_sets}
+            for node, own_sets in parts.items()
+        }
         #: (q',) the threshold of the problem that each of theirs is.
         self._given = np.concatenate([np.zeros(0, dtype=np.int64), *sets])
         if sets:
@@ -211,6 +225,8 @@ class Constrained:
         )
         self._required = tuple(map(self._copies, own.required))
         self._once = np.full(len(self._origin), -1) if own.once is None else own.once[self._origin]
+        #: Of each limit on what nodes split on, (|B|, p + 1) the cost of each feature at each node, and of no split.
+        self._costs = [self._costs_of(row) for row in own.choices]
         #: Whether trees are listed: until one satisfies what is asked, or beyond the bound of prices.
         self._lists = bool(own.asked) or own.sums is not None
         self.bound, self.nodes, self.ended, self.interrupted, self.why_none = 0.0, 0, False, False, ""
@@ -324,14 +340,13 @@ class Constrained:
         """Return the box of all trees within what is said of nodes."""
         own = self.restrictions
         B, of = len(own.allowed), self.charged.thresholds.feature  # the copies come last
-        allowed = np.hstack([own.allowed, np.zeros((B, len(self._copy_of)), dtype=bool)])
-        must = np.zeros(B, dtype=bool)
-        for node, given in self._fixed.items():
+        allowed = np.zeros((B, len(self._origin)), dtype=bool)
+        allowed[:, : own.allowed.shape[1]] = own.allowed
+        must = np.isin(np.arange(B), [split.node for split in own.fixed if split.must])
+        for node, parts in self._parts_of.items():
             allowed[node] = False
-            must[node] = any(split.must for split in own.fixed if split.node == node)
-            for part in _by_feature(given, of):
-                j = int(of[part[0]])
-                allowed[node, self._copy_of.get(tuple(part), j)] = own.allowed[node, j]
+            for column, part in parts.items():
+                allowed[node, column] = own.allowed[node, of[part[0]]]
         return _Box(0.0, 0, allowed, must, tuple(self._nothing(row) for row in self._budgets))
 
     def limited(self) -> LimitedTrees:
@@ -370,12 +385,30 @@ class Constrained:
 
     def _has(self, box: _Box, tree: Tree) -> bool:
         """Return whether a tree of the box around it is in a box."""
-        used = chosen_features(tree)
-        allowed = np.zeros((len(box.must), self.problem.data.p), dtype=bool)
-        for k, j in enumerate(self._origin.tolist()):
-            allowed[:, j] |= box.allowed[:, k]
+        used = self._features_of(tree)
         splits = used >= 0
-        return bool((splits | ~box.must).all() and allowed[splits, used[splits]].all())
+        return bool((splits | ~box.must).all() and box.allowed[splits, used[splits]].all())
+
+    def _features_of(self, tree: Tree) -> IntArray:
+        """Return the feature of each node (|B|,), which may be one of some thresholds alone, -1 without a split."""
+        used = chosen_features(tree)
+        if self._parts_of:
+            charged = self.problem.structure
+            assert isinstance(charged, UnivariateProblem)
+            chosen = charged.thresholds.of_tree(tree)
+            for node, parts in self._parts_of.items():
+                if used[node] >= 0:
+                    used[node] = next(column for column, part in parts.items() if chosen[node] in part)
+        return used
+
+    def _costs_of(self, row: ChoiceRow) -> FloatArray:
+        """Return (|B|, p + 1) what a limit charges for each feature at each node, and for no split."""
+        cost = np.full((len(row.cost), len(self._origin) + 1), np.inf)
+        cost[:, -1] = row.cost[:, -1]
+        for node, parts in self._parts_of.items():
+            for column, part in parts.items():
+                cost[node, column] = row.cost[node, part[0]]
+        return cost
 
     def _copies(self, features: IntArray) -> IntArray:
         """Return some features of the problem with those that stand for one of them."""
@@ -447,7 +480,23 @@ class Constrained:
                 return None
             for t in np.flatnonzero(~box.must & (limit.weights[: len(box.must)] > room)).tolist():
                 allowed[subtree(t, len(box.must))] = False
-        return replace(box, allowed=allowed)
+        must = box.must.copy()
+        for choice, cost in zip(self.restrictions.choices, self._costs, strict=True):
+            for t in range(1, len(must)):
+                allowed[t] &= allowed[(t - 1) // 2].any()
+            here = self._choices(replace(box, allowed=allowed, must=must), cost)
+            least = here.min(axis=1)
+            if least.sum() > choice.limit:  # infinite where a node has to split, and cannot
+                return None
+            room = choice.limit - least.sum() + least
+            allowed &= here[:, :-1] <= room[:, None]
+            must |= here[:, -1] > room
+        return replace(box, allowed=allowed, must=must)
+
+    def _choices(self, box: _Box, cost: FloatArray) -> FloatArray:
+        """Return (|B|, p + 1) what each choice costs that a node of a box has, infinite for others."""
+        has = np.hstack([box.allowed, ~box.must[:, None]])
+        return np.where(has, cost[: len(has)], np.inf)
 
     def _parts(self, box: _Box, tree: Tree) -> list[_Box] | None:
         """Divide a box whose best tree is outside a limit; ``None`` where it is within all of them."""
@@ -462,11 +511,16 @@ class Constrained:
         for limit in self.restrictions.splits:
             if float(limit.weights @ splits) > limit.limit:
                 return self._parts_by_split(box, np.flatnonzero(splits & (limit.weights > 0.0)))
+        for choice, cost in zip(self.restrictions.choices, self._costs, strict=True):
+            own = cost[np.arange(len(cost)), self._features_of(tree)]
+            if own.sum() > choice.limit:  # some node could cost less
+                choices = self._choices(box, cost)
+                return self._parts_by_choice(box, int((own > choices.min(axis=1)).argmax()), choices)
         features = chosen_features(tree)
         for conflict in self.restrictions.conflicts:
             nodes = conflict(features)
             if nodes is not None:
-                return self._parts_by_choice(box, nodes.tolist(), features)
+                return self._parts_by_conflict(box, nodes.tolist(), features)
         return None
 
     def _parts_to_list(self, box: _Box) -> list[_Box] | None:
@@ -478,6 +532,12 @@ class Constrained:
             others = np.setdiff1d(np.arange(box.allowed.shape[1]), group)
             if not (box.must & ~box.allowed[:, others].any(axis=1)).any():
                 return self._parts_by_node(box, group)
+        for cost in self._costs if self._lists else ():
+            choices = self._choices(box, cost)
+            # A split that changes nothing is worth having where no split costs more.
+            dearer = (choices[:, -1] < np.inf) & (choices[:, :-1].min(axis=1) < choices[:, -1])
+            if dearer.any():
+                return self._parts_by_choice(box, int(dearer.argmax()), choices)
         if not (self._lists and self.restrictions.conflicts):
             return None
         features, left = np.full(len(box.must), ANY, dtype=np.int64), list[int]()
@@ -505,7 +565,20 @@ class Constrained:
             parts.append(replace(box, allowed=allowed, must=must))
         return parts
 
-    def _parts_by_choice(self, box: _Box, nodes: list[int], features: IntArray) -> list[_Box]:
+    def _parts_by_choice(self, box: _Box, t: int, choices: FloatArray) -> list[_Box]:
+        """Return the parts of a box by what its node t costs, of what its choices cost."""
+        parts, own = [], choices[t]
+        for cost in np.unique(own[np.isfinite(own)]).tolist():
+            allowed, must = box.allowed.copy(), box.must.copy()
+            allowed[t] &= own[:-1] == cost  # exact: copies
+            if own[-1] != cost:
+                must[_upwards(t)] = True
+            elif not allowed[t].any():
+                allowed[subtree(t, len(must))] = False
+            parts.append(replace(box, allowed=allowed, must=must))
+        return parts
+
+    def _parts_by_conflict(self, box: _Box, nodes: list[int], features: IntArray) -> list[_Box]:
         """Return the parts of a box in which each of some nodes is the first one that has another feature, or split."""
         parts, allowed, must = [], box.allowed.copy(), box.must.copy()
         for t in nodes:
@@ -567,7 +640,8 @@ class Constrained:
         """
         rows, here = self._budgets, self._features(box)
         everything = np.isin(np.arange(len(self._origin)), here)
-        more = self._required or self.restrictions.splits or self.restrictions.conflicts
+        own = self.restrictions
+        more = self._required or own.splits or own.choices or own.conflicts
         few_features = self._number or len(here) < 3 or all(row.paid(everything) <= row.limit for row in rows)
         if few_features or more or not self._is_even(box, here):
             return None
@@ -663,12 +737,18 @@ class Constrained:
     ) -> Tree:
         """Return the tree of thresholds of a box, with its best leaves, or with labels; as it is, it is not pruned."""
         every = np.where(chosen >= 0, numbers[chosen] if len(numbers) else -1, -1)
-        problem, charged = self.problem, self.problem.structure
+        problem, topology, charged = self.problem, self.problem.topology, self.problem.structure
         assert isinstance(charged, UnivariateProblem)
         is_copy, n = every >= len(charged.thresholds), len(charged.thresholds)
         every[is_copy] = self._given[every[is_copy] - n]
         splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, every)
         if labels is not None:
+            unreached = self.restrictions.unreached
+            if unreached is not None:
+                has_samples = np.isin(
+                    topology.n_branches + np.arange(topology.n_leaves), splits.apply(problem.data.X)
+                )
+                labels = np.where(has_samples | (unreached < 0), labels, unreached)
             return replace(splits, leaf_value=labels)
         finish = problem.formulation.relabel if as_it_is else problem.formulation.polish
         tree: Tree = finish(splits, problem.instance)
