@@ -4,12 +4,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tolerance import at_most
+from tolerance import at_most, same
 
 import mipforest
 from mipforest.data import Dataset
+from mipforest.errors import DataError
 from mipforest.heuristics.thresholds import tree_of_thresholds
-from mipforest.problem.constraints import AtMostChanges, AtMostFeatures, Forbid, Recall
+from mipforest.problem.constraints import AtMostChanges, AtMostFeatures, Forbid, Recall, constraint_of
+from mipforest.problem.expressions import NotExpressed
 
 
 def drawn(seed, n=12, p=2, model="oct"):
@@ -129,7 +131,7 @@ def test_what_no_distance_is():
     with pytest.raises(DataError, match="below the depth of 1"):
         AtMostChanges.of(tree, 1, depth=1)
     problem = mipforest.get_formulation("oct")(variant="paper").build(drawn(0), 2)
-    with pytest.raises(mipforest.problem.expressions.NotExpressed, match="variant 'tight'"):
+    with pytest.raises(NotExpressed, match="variant 'tight'"):
         problem.constrain(AtMostChanges.of(tree, 1))
     asked = AtMostChanges.of(tree, 2.0, tolerance=0.1)
     assert constraint_of(asked.to_dict()) == asked
