@@ -25,7 +25,14 @@ import numpy as np
 from mipforest.atomic import atomic_write
 from mipforest.data.columns import base_of, features_named
 from mipforest.errors import DataError
-from mipforest.problem.constraints import Constraint, Forbid, Split, as_options, constraint_of
+from mipforest.problem.constraints import (
+    Constraint,
+    Forbid,
+    RegionLabel,
+    Split,
+    as_options,
+    constraint_of,
+)
 from mipforest.problem.problem import SETTINGS, Problem
 from mipforest.problem.result import Price, Result
 from mipforest.problem.structure import UnivariateProblem
@@ -33,7 +40,7 @@ from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import SolveKeywords, SolveSettings, chosen_settings
 from mipforest.solvers.base import Solver
 from mipforest.solvers.solution import Progress, Status
-from mipforest.trees import Tree
+from mipforest.trees import Tree, TreeSet
 from mipforest.trees.topology import subtree
 
 #: The format of a saved session.
@@ -66,9 +73,11 @@ class Edit:
 
     @property
     def shapes_node(self) -> bool:
-        """Whether it says which split its node has, or that it has none."""
+        """Whether it says which split its node has, that it has none, or what it predicts."""
         if self.node is None:
             return False
+        if any(isinstance(one, RegionLabel) for one in self.constraints):
+            return True
         forbidden = [one for one in self.constraints if isinstance(one, Forbid)]
         is_leaf = any(len(one.features) > 1 or len(one.nodes or ()) > 1 for one in forbidden)
         return is_leaf or any(isinstance(one, Split) for one in self.constraints)
@@ -276,6 +285,88 @@ class EditSession:
         below = tuple(subtree(node, self.problem.topology.n_branches))
         return self._do(Edit(f"node {node} does not split", (Forbid(columns, below),), node))
 
+    def label(self, node: int, label: str) -> Edit:
+        """Have the samples that reach a node of the best tree be predicted a class, or get a decision.
+
+        The splits above it stay, so that these samples come to it; below it nothing is gained by a split.
+
+        Parameters
+        ----------
+        node
+            A branch node, or a leaf: those follow the branch nodes, from left to right.
+        label
+            The class, the treatment or the decision.
+
+        Raises
+        ------
+        DataError
+            If there is no such node or label, or a node above has no split in the best tree.
+        NotExpressed
+            If the model predicts numbers.
+        """
+        self._check(node, 2 * self.problem.topology.n_branches)
+        path, where, below = self._path(node), [], node
+        for split in path:
+            assert isinstance(split.threshold, float)
+            sign = "<" if below == 2 * split.node + 1 else ">="
+            where.append(f"{split.feature} {sign} {split.threshold!r}")
+            below = split.node
+        rule = RegionLabel(label, tuple(where))
+        return self._do(Edit(f"node {node} predicts {label}", (*path, rule), node))
+
+    def keep(self, tree: Tree) -> Edit:
+        """Have each node split as in a tree of one feature in each split, such as one of :meth:`near`.
+
+        Raises
+        ------
+        DataError
+            If it is none for the problem.
+        """
+        n, columns = self.problem.topology.n_branches, self.problem.data.encoding.columns
+        if len(tree.w) != n:
+            raise DataError(f"the tree has depth {tree.depth}, and the problem {self.problem.topology.depth}")
+        kept: list[Constraint] = []
+        names = []
+        for t in range(n):
+            if tree.is_trivial(t):
+                kept.append(Forbid(tuple(column.name for column in columns), (t,)))
+            else:
+                kept.append(Split(*split_of(tree, t), t))
+                names.append(split_of(tree, t)[0])
+        said = (
+            f"the splits are those of a tree on {', '.join(dict.fromkeys(names))}"
+            if names
+            else "no node splits"
+        )
+        return self._do(Edit(said, tuple(kept)))
+
+    def near(self, within: float, most: int = 20, on_progress: Progress | None = None) -> TreeSet | None:
+        """Return the trees within all edits whose objective is near that of the best one.
+
+        Parameters
+        ----------
+        within
+            Relative distance of the objectives, 0.01 for 1 %.
+        most
+            Trees to return, the best ones.
+        on_progress
+            May stop the search, as for :meth:`best`.
+
+        Returns
+        -------
+        TreeSet
+            ``None`` where there is no tree.
+
+        Raises
+        ------
+        Unsupported
+            If trees of the problem are not listed: those of one feature in each split to depth 3 are.
+        """
+        settings = replace(self._settings, within=within, keep_trees=most)
+        return (
+            self._with(self.constraints).solve(self._solver, on_progress=on_progress, settings=settings).trees
+        )
+
     def limit(self, *constraints: Constraint) -> Edit:
         """Have trees satisfy any constraints of the toolkit.
 
@@ -342,12 +433,13 @@ class EditSession:
         self._undone.clear()
         return edit
 
-    def _check(self, node: int) -> None:
-        last = self.problem.topology.n_branches - 1
+    def _check(self, node: int, last: int | None = None) -> None:
+        branches = self.problem.topology.n_branches
+        last = branches - 1 if last is None else last
         if isinstance(node, bool) or not isinstance(node, int | np.integer) or not 0 <= node <= last:
             raise DataError(
-                f"there is no branch node {node!r}; a tree of depth {self.problem.topology.depth} has the nodes 0 to "
-                f"{last}"
+                f"there is no {'branch ' * (last < branches)}node {node!r}; a tree of depth "
+                f"{self.problem.topology.depth} has the nodes 0 to {last}"
             )
 
     def _constraints_of(self, edits: Sequence[Edit]) -> tuple[Constraint, ...]:
@@ -482,11 +574,15 @@ class EditSession:
         others = self._constraints_of(
             [edit for edit in self._edits if edit.node != node or not edit.shapes_node]
         )
+        return others, self._path(node)
+
+    def _path(self, node: int) -> tuple[Split, ...]:
+        """Return the splits of the best tree above a node, from the nearest one on."""
         path, above = [], node
         while above:
             above = (above - 1) // 2
             path.append(Split(*split_of(self._tree(), above), above))
-        return others, tuple(path)
+        return tuple(path)
 
     # ------------------------------------------------------------------ files
 

@@ -226,7 +226,7 @@ def test_a_file_that_is_no_session_is_refused(tmp_path, content, why):
 
 def test_rows_that_are_no_constraint_are_refused():
     problem = built("oct", 1)
-    problem.model.add("many_splits", problem.model["d"].sum() >= 2)
+    problem.model.add("first_label", problem.model["c"][0, 0] == 1)
     with pytest.raises(DataError, match=r"state them by problem\.constrain"):
         EditSession(problem)
 

@@ -100,6 +100,14 @@ class ConstraintOptions:
             help="Largest share of samples that get a class, treatment or decision, as in drug=30%.",
         ),
     ] = None
+    label: Annotated[
+        list[str] | None,
+        Option(
+            "--label",
+            metavar="LABEL:CONDITION,...",
+            help="Samples that satisfy conditions get a class or decision, as in 'ill: age >= 60, dose < 2'.",
+        ),
+    ] = None
     constraints: Annotated[
         Path | None,
         Option(

@@ -32,7 +32,7 @@ from mipforest.problem.tree_search import (
     TreeSearch,
     search_classes,
 )
-from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
+from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver, get_solver
 from mipforest.solvers.solution import Event, Progress
 from mipforest.trees import Tree, TreeSet
@@ -102,7 +102,8 @@ def _search_for(problem: ProblemData) -> tuple[TreeSearch | None, str]:
             reason = f"only univariate trees with additive losses are, such as those of oct, ort and policy: {reason}"
         if not reason and problem.as_built.objective_replaced():
             reason = "the objective of the model was replaced"
-        if not reason and problem.changed() and not problem.unfinished:
+        is_stated = problem.unfinished or (problem.constraints and problem.is_stated)
+        if not reason and problem.changed() and not is_stated:
             reason = _own_variables(problem)
         if not reason:
             return search, ""
@@ -182,10 +183,13 @@ def _listed(
 ) -> TreeSet:
     within, keep = settings.within, settings.keep_trees or MOST_TREES
     changed, limits = problem.changed(), None
-    if changed and not problem.unfinished:
-        limits = problem.formulation.label_sums(problem.model, problem.instance, problem.as_built)
-    # Whether trees are left out after the listing, too.
-    filtered = changed and (limits is None or limits.rest)
+    if problem.constraints and (problem.unfinished or problem.is_stated):
+        # Whether trees are left out after the listing, too.
+        limits, filtered = problem.restrictions.sums, not problem.restrictions.is_told
+    else:
+        if changed:
+            limits = problem.formulation.label_sums(problem.model, problem.instance, problem.as_built)
+        filtered = changed and (limits is None or limits.rest)
 
     def listing(budget: float) -> ListedTrees:
         return lister.list_trees(
@@ -265,11 +269,7 @@ def _as_set(
         if in_doubt[k] or predicts_numbers or len(kept) < CHECKED:
             tree = univariate_tree(problem.data, problem.topology, feature[k], threshold[k], found.label[k])
             tree = problem.formulation.relabel(tree, problem.instance) if predicts_numbers else tree
-        if (
-            tree is not None
-            and in_doubt[k]
-            and problem.model.violations(problem.encoded(tree)).max > FEASIBILITY_TOLERANCE
-        ):
+        if tree is not None and in_doubt[k] and problem.outside(tree):
             left_out += 1
             continue
         if filtered and tree is not None:

@@ -177,6 +177,12 @@ class Restrictions:
         return replace(self, sums=sums if self.sums is None else self.sums.beside(sums))
 
     @property
+    def is_told(self) -> bool:
+        """Whether all of them say what single nodes, paths, leaves and labels may have: a listing keeps these."""
+        of_trees = self.budgets or self.required or self.splits or self.choices or self.conflicts
+        return not (of_trees or self.asked)
+
+    @property
     def is_even(self) -> bool:
         """Whether all nodes may split on the same features, none has to, and any number does."""
         even = bool((self.allowed == self.allowed[0]).all())

@@ -27,6 +27,7 @@ from mipforest.problem.constraints import (
     Parity,
     Precision,
     Recall,
+    RegionLabel,
     Require,
     Split,
     constraint_of,
@@ -75,6 +76,11 @@ WORDS = {
     "recall": ("yes=90%", Recall("yes", 0.9), lambda p: helpers.min_recall(p, 0.9, positive="yes")),
     "precision": ("no=0.8", Precision("no", 0.8), lambda p: helpers.min_precision(p, 0.8, positive="no")),
     "f1": ("yes=85%", F1("yes", 0.85), lambda p: helpers.min_f1(p, 0.85, positive="yes")),
+    "label": (
+        "yes: age >= 3, sex < 1",
+        RegionLabel("yes", ("age >= 3", "sex < 1")),
+        lambda p: helpers.forbid_label(p, "no", (p.data.X_raw[:, 0] >= 3) & (p.data.X_raw[:, 2] < 1)),
+    ),
     "limit-label": ("yes=30%", LimitLabel("yes", 0.3), lambda p: helpers.limit_label(p, "yes", 0.3)),
 }
 

@@ -1,5 +1,6 @@
 """The trees near the optimum of a problem: which they are, what satisfies constraints, what they have in common."""
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -10,6 +11,8 @@ from tolerance import at_most, same
 from mipforest.constraints import forbid_features, limit_label
 from mipforest.data import Dataset
 from mipforest.errors import NotAllowed, Unsupported
+from mipforest.heuristics.thresholds import tree_of_thresholds
+from mipforest.problem.constraints import AtMostFeatures, Forbid, LimitLabel, MinLeaf, OncePerPath
 from mipforest.problem.no_good_rows import key_of
 from mipforest.problem.registry import make_formulation
 from mipforest.problem.tree_search import get_search
@@ -254,3 +257,53 @@ def test_a_tree_that_a_constraint_leaves_is_listed_by_another_feature():
     other = {key_of(tree.unscaled(), data, labelled=True) for tree in free if tree.w[0, 0] == 0}
     assert other < set(keys)
     assert any(tree.w[0, 1] for tree in trees)
+
+
+@pytest.mark.first_cases(6)
+@pytest.mark.parametrize("seed", range(60))
+def test_trees_within_constraints_are_those_of_an_enumeration(seed):
+    """With rows and without: the same trees, by what they predict and split on."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 4, (14, 3)).astype(float)
+    data = Dataset.from_arrays(X, rng.integers(0, 2, 14), features=["a", "b", "c"])
+    formulation = make_formulation("oct", {"alpha": float(rng.choice([0.0, 0.05]))})
+    kinds = [
+        lambda: Forbid(("a",), (int(rng.integers(3)),)),
+        lambda: Forbid(("b",)),
+        lambda: OncePerPath(),
+        lambda: MinLeaf(2),
+        lambda: AtMostFeatures(2),
+        lambda: LimitLabel("1", 0.5),
+        lambda: Forbid(("a", "b", "c"), (2,)),
+    ]
+    asked = [kinds[int(k)]() for k in rng.choice(len(kinds), 2, replace=False)]
+    depth = 2 + int(seed % 6 == 0)
+    free = formulation.build(data, depth=depth)
+    within = float(rng.choice([0.1, 0.4]))
+    found = []
+    for problem in (free, free.without_rows()):
+        own = problem.with_only(asked)
+        result = own.solve("exact-search", within=within, time_limit=60)
+        found.append(result)
+    rows, searched = found
+    assert same(rows.objective, searched.objective)
+    # Every tree of a listing without the constraints that satisfies them, and is good enough.
+    limit = rows.objective + (within + 1e-9) * abs(rows.objective)
+    every = get_search("exact-search").list_trees(
+        free, budget=limit, most=200_000, shrink=False, all_labels=True, columns=None
+    )
+    expected = set()
+    for chosen, label in zip(every.chosen, every.label, strict=True):
+        tree = tree_of_thresholds(data, free.topology, free.structure.thresholds, chosen)
+        tree = replace(tree, leaf_value=label)
+        own = tree.with_scaling(data.encoding.offset, data.encoding.scale)
+        if all(one.admits(own, data) for one in asked):
+            expected.add(key_of(tree, data, labelled=True))
+    for result in found:
+        assert result.trees.complete
+        for tree, value in zip(result.trees, result.trees.objectives, strict=True):
+            assert all(one.admits(tree, data) for one in asked)
+            assert same(value, free.formulation.evaluate(tree.unscaled(), free.instance))
+            assert at_most(value, limit)
+        # Others have splits that part none of their samples, above a feature that their node may not have.
+        assert expected <= {key_of(tree.unscaled(), data, labelled=True) for tree in result.trees}

@@ -26,6 +26,7 @@ from mipforest.problem.constraints.labels import (
     Parity,
     Precision,
     Recall,
+    RegionLabel,
 )
 from mipforest.problem.constraints.node_rows import NodeRows
 from mipforest.problem.constraints.reading import (
@@ -60,6 +61,7 @@ __all__ = [
     "Parity",
     "Precision",
     "Recall",
+    "RegionLabel",
     "Require",
     "Split",
     "as_options",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,8 +14,8 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.cards import ScoreCard
 from mipforest.data import Dataset
-from mipforest.data.columns import features_named
-from mipforest.errors import DataError
+from mipforest.data.columns import base_of, features_named
+from mipforest.errors import DataError, did_you_mean, some_of
 from mipforest.heuristics.thresholds import Thresholds
 from mipforest.model import Model
 from mipforest.problem.constraints import rows as helpers
@@ -24,12 +25,14 @@ from mipforest.problem.constraints.constraint import (
     Constraint,
     Holding,
     count,
+    joined,
     listed,
     name,
     named_share,
     percent,
     share,
 )
+from mipforest.problem.expressions import NotExpressed
 from mipforest.problem.model_changes import free_name
 from mipforest.problem.operations import Instance
 from mipforest.problem.restrictions import Restrictions
@@ -360,6 +363,103 @@ class LimitLabel(OfLabels):
         weight = data.weights / data.weights.sum()
         value = float(weight[_predicted(tree, data, self.label)].sum())
         return self.at_most(value, self.most, float(weight.max()))
+
+
+#: A condition of a rule: a name, a sign, and a number.
+_CONDITION = re.compile(r"(?P<name>.*\S)\s*(?P<sign><|>=)\s*(?P<value>[^<>=]+)")
+
+
+@dataclass(frozen=True)
+class RegionLabel(OfLabels):
+    """All training samples that satisfy some conditions are predicted a class, or get a decision.
+
+    Attributes
+    ----------
+    label
+        The class, the treatment or the decision.
+    where
+        Conditions, such as ``age < 30`` or ``dose >= 2.5``: a column of numbers or a feature, and a number in original
+        units. All hold; without any, all samples are meant.
+    """
+
+    label: str
+    where: tuple[str, ...] = ()
+
+    kind: ClassVar[str] = "label"
+
+    def __post_init__(self) -> None:
+        name(self.kind, self.label)
+        where = (self.where,) if isinstance(self.where, str) else self.where
+        object.__setattr__(self, "where", tuple(str(one).strip() for one in where))
+        for condition in self.where:
+            self._read(condition)
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Read ``LABEL: CONDITION, CONDITION``."""
+        label, colon, conditions = text.partition(":")
+        if not colon or not label.strip():
+            raise DataError(
+                f"label: {text!r} is not LABEL: CONDITION, ...; write it as in 'ill: age >= 60, dose < 2'"
+            )
+        return [cls(label.strip(), tuple(listed(conditions)))]
+
+    @property
+    def words(self) -> str:
+        """Label and conditions."""
+        return f"{self.label}: {joined(self.where)}"
+
+    def _read(self, condition: str) -> tuple[str, bool, float]:
+        """Return the name, whether samples are below the number, and the number."""
+        found = _CONDITION.fullmatch(condition)
+        try:
+            value = float(found["value"]) if found else math.nan
+        except ValueError:
+            value = math.nan
+        if not found or not math.isfinite(value):
+            raise DataError(f"label: {condition!r} is no condition; write it as in 'age < 30' or 'age >= 30'")
+        return found["name"], found["sign"] == "<", value
+
+    def samples(self, data: Dataset) -> BoolArray:
+        """Return (n,) which training samples satisfy the conditions.
+
+        Raises
+        ------
+        DataError
+            If a name is none, or stands for several features.
+        """
+        here = np.ones(data.n, dtype=bool)
+        for condition in self.where:
+            named, below, value = self._read(condition)
+            own = features_named(data, named)
+            if len(own) != 1:
+                parts = ", ".join(data.features.labels[j] for j in own[:3])
+                raise DataError(f"label: {named} is several features; name one of them, such as {parts}")
+            is_below = data.X_raw[:, own[0]] + base_of(data, named) < value
+            here &= is_below if below else ~is_below
+        return here
+
+    def rows(self, problem: Built) -> None:
+        """Add the rows of :func:`mipforest.constraints.forbid_label` for all other labels."""
+        classes = [str(one) for one in problem.data.classes]
+        if not classes:
+            raise NotExpressed(f"label: model {problem.formulation.name} predicts numbers, and no labels")
+        if self.label not in classes:
+            raise DataError(
+                f"label: there is no {self.label!r}{did_you_mean(self.label, classes)}; there are "
+                f"{some_of(classes)}"
+            )
+        here = self.samples(problem.data)
+        if not here.any():
+            raise DataError(f"label: no training sample satisfies {self.words!r}; take other conditions")
+        for other in classes:
+            if other != self.label:
+                helpers.forbid_label(problem, other, here)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Count the samples that get another label."""
+        others = int((self.samples(data) & ~_predicted(tree, data, self.label)).sum())
+        return Holding(float(others), 0.0, None, others == 0)
 
 
 @dataclass(frozen=True)

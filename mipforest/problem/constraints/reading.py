@@ -23,7 +23,15 @@ from mipforest.problem.constraints.features import (
     Split,
     read_toml,
 )
-from mipforest.problem.constraints.labels import F1, LimitLabel, MinLeaf, Parity, Precision, Recall
+from mipforest.problem.constraints.labels import (
+    F1,
+    LimitLabel,
+    MinLeaf,
+    Parity,
+    Precision,
+    Recall,
+    RegionLabel,
+)
 
 #: Every kind by the name of its option.
 KINDS: dict[str, type[Constraint]] = {
@@ -43,6 +51,7 @@ KINDS: dict[str, type[Constraint]] = {
         Precision,
         F1,
         LimitLabel,
+        RegionLabel,
     )
 }
 

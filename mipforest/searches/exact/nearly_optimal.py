@@ -23,7 +23,8 @@ limit itself.
 
 In a *box* (:class:`~mipforest.searches.exact.boxes.Box`) a node that has to split is no leaf, and its split may be none
 otherwise: two leaves of one label, or a threshold that parts none of its samples. The latter are listed at other nodes,
-too, where a tree below it could not be there in its place. Bounds are those of all trees.
+too, where a tree below it could not be there in its place. Sides of three levels or more are bounded in a box around
+that below the node: without splits that part none of their samples.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from mipforest.searches.exact.search import TOLERANCE, distinct_rows, numbered_r
 from mipforest.searches.exact.tables import Rows
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.time_budget import Stopped, TimeBudget
+from mipforest.trees.topology import subtree
 
 #: Levels that are searched without asking whether to stop.
 FAST_LEVELS = 2
@@ -429,7 +431,7 @@ class _Listing:
     columns: IntArray | None = None
     box: Box | None = None
     _known: dict[tuple[int, bytes, _Place], Trees] = field(default_factory=dict)
-    _bounds: dict[tuple[int, bytes], tuple[float, float, float]] = field(default_factory=dict)
+    _bounds: dict[tuple[int, bytes, _Place], tuple[float, float, float]] = field(default_factory=dict)
     _remembered: int = 0
 
     @property
@@ -466,8 +468,8 @@ class _Listing:
             self._add_leaf(part, found)
         if levels == 1:
             return self._add_splits(part, found, place)
-        seen, usable = set[tuple[int, bytes]](), self._usable(place)
-        for f, t, left, right in self._thresholds(part, levels, found, usable):
+        seen = set[tuple[int, bytes]]()
+        for f, t, left, right in self._thresholds(part, levels, found, place):
             if self.stopped():
                 raise Stopped
             on_left, on_right = part.sides(f, t)
@@ -660,15 +662,16 @@ class _Listing:
     # ------------------------------------------------------------------ upper levels
 
     def _thresholds(
-        self, part: _Part, levels: int, found: _Collected, usable: BoolArray
+        self, part: _Part, levels: int, found: _Collected, place: _Place
     ) -> Iterator[tuple[int, int, float, float]]:
         """Go through the thresholds whose best trees are within the budget, with bounds on both sides' losses."""
         rows = part.own_rows
         if int(rows.n_values.max(initial=1)) < 2:
             return
         if levels > 2:
-            yield from self._bisected(part, levels, found, usable)
+            yield from self._bisected(part, levels, found, place)
             return
+        usable = self._usable(place)
         search = CoverSearch(rows, 2, cost=self.cost, tolerance=self.tolerance, incumbent=np.inf)
         value = search.each_threshold()
         first = np.append(0, (rows.n_values - 1).cumsum())
@@ -681,10 +684,10 @@ class _Listing:
             yield f, k - int(first[f]) + 1, 0.0, 0.0
 
     def _bisected(
-        self, part: _Part, levels: int, found: _Collected, usable: BoolArray
+        self, part: _Part, levels: int, found: _Collected, place: _Place
     ) -> Iterator[tuple[int, int, float, float]]:
         """Bisect the intervals of thresholds of three levels or more, those of least bound first."""
-        rows, number = part.own_rows, 0
+        rows, number, usable = part.own_rows, 0, self._usable(place)
         heap = list[tuple[float, int, int, int, int, float, float]]()
         for f, (low, high) in enumerate(rows.allowed().tolist()):
             if low <= high and usable[f]:
@@ -700,9 +703,10 @@ class _Listing:
             t = middle_threshold(part.own_ranks[f], low, high)
             on_left, on_right = part.sides(f, t)
             rest = found.budget - self.cost
-            value, below = self._best(on_left, levels - 1, rest - right)
+            on_sides = self._child(place, f, 0), self._child(place, f, 1)
+            value, below = self._best(on_left, levels - 1, rest - right, on_sides[0])
             below = max(below, left)
-            other, above = self._best(on_right, levels - 1, rest - max(left, value))
+            other, above = self._best(on_right, levels - 1, rest - max(left, value), on_sides[1])
             above = max(above, right)
             if value + other <= rest + self.tolerance:
                 yield f, t, value, other
@@ -721,12 +725,12 @@ class _Listing:
                     number += 1
                     heapq.heappush(heap, (one + two, number, f, start, end, one, two))
 
-    def _best(self, number: IntArray, levels: int, budget: float) -> tuple[float, float]:
+    def _best(self, number: IntArray, levels: int, budget: float, place: _Place) -> tuple[float, float]:
         """Return lower bounds on the loss of some levels, with leaves as large as they must be, and of any size.
 
         The first is the least loss where that is within the budget.
         """
-        key = levels, self._key(number)
+        key = levels, self._key(number), place
         upto, value, free = self._bounds.get(key, (-np.inf, 0.0, 0.0))
         if upto < budget and value <= upto + self.tolerance:
             return value, free
@@ -734,14 +738,25 @@ class _Listing:
             rows = _Part.of(self.rows, number).own_rows
             # Values within the tolerance are not told apart.
             cutoff = budget + 4.0 * self.tolerance
-            value = self._least(rows, levels, cutoff)
-            free = value if rows.N_min == 1 else self._least(replace(rows, N_min=1), levels, cutoff)
+            value = self._least(rows, levels, cutoff, place)
+            free = value if rows.N_min == 1 else self._least(replace(rows, N_min=1), levels, cutoff, place)
             self._bounds[key] = budget, value, free
         return value, free
 
-    def _least(self, rows: Rows, levels: int, cutoff: float) -> float:
+    def _least(self, rows: Rows, levels: int, cutoff: float, place: _Place) -> float:
         """Return the least loss of some levels; where that is no less than the cutoff, a bound that is not either."""
-        search = CoverSearch(rows, levels, cost=self.cost, tolerance=self.tolerance, incumbent=cutoff)
+        box = None
+        if self.box is not None:
+            nodes = subtree(place.node, len(self.box.must))
+            usable = ~np.isin(self.box.group, list(place.above))
+            allowed = self.box.allowed[nodes] & usable
+            for t in range(len(nodes) - 1, 0, -1):
+                # Where a split parts none of its samples, what is below may move up: that is in this box, and no worse.
+                allowed[(t - 1) // 2] |= allowed[t]
+            box = Box(allowed, np.zeros(len(nodes), dtype=bool), self.box.group).settled()
+        search = CoverSearch(
+            rows, levels, cost=self.cost, tolerance=self.tolerance, incumbent=cutoff, box=box
+        )
         if levels == FAST_LEVELS:
             search.solve()
         elif search.run(gap=0.0, deadline=np.inf, threads=1, look=self.stopped)[1]:

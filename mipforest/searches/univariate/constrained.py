@@ -43,7 +43,7 @@ from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.restrictions import ANY, ChoiceRow, FixedSplit, Restrictions, UsedRow
 from mipforest.problem.structure import UnivariateProblem
-from mipforest.problem.tree_search import LOCAL_SEARCH, SearchEvents, get_search
+from mipforest.problem.tree_search import LOCAL_SEARCH, ListedTrees, SearchEvents, get_search
 from mipforest.searches.local.plugin import LocalSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import closed
@@ -382,6 +382,21 @@ class Constrained:
             return None
         features = self._features(box)[some.thresholds.feature[chosen]]
         return np.where(chosen >= 0, self._origin[features], -1)
+
+    def list_trees(self, *, columns: IntArray | None = None, **asked: Any) -> ListedTrees:
+        """List the trees that have what nodes are told; other constraints are for the caller to ask for.
+
+        Arguments are those of :meth:`~mipforest.problem.tree_search.TreeSearch.list_trees`. There is such a tree.
+        """
+        from mipforest.searches.exact.nearly_optimal import list_trees
+
+        box = self._settled(self._everything())
+        assert box is not None
+        (charged, numbers), here = self._charged(box), self._features(box)
+        own = None if self._is_even(box, here) else self._within(box)
+        of_columns = None if columns is None else columns[self._origin[here]]
+        found = list_trees(charged, self.problem.topology.depth, box=own, columns=of_columns, **asked)
+        return replace(found, chosen=self._among_all(found.chosen, numbers))
 
     def _has(self, box: _Box, tree: Tree) -> bool:
         """Return whether a tree of the box around it is in a box."""
@@ -736,11 +751,9 @@ class Constrained:
         self, chosen: IntArray, numbers: IntArray, labels: IntArray | None = None, *, as_it_is: bool = False
     ) -> Tree:
         """Return the tree of thresholds of a box, with its best leaves, or with labels; as it is, it is not pruned."""
-        every = np.where(chosen >= 0, numbers[chosen] if len(numbers) else -1, -1)
+        every = self._among_all(chosen, numbers)
         problem, topology, charged = self.problem, self.problem.topology, self.problem.structure
         assert isinstance(charged, UnivariateProblem)
-        is_copy, n = every >= len(charged.thresholds), len(charged.thresholds)
-        every[is_copy] = self._given[every[is_copy] - n]
         splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, every)
         if labels is not None:
             unreached = self.restrictions.unreached
@@ -753,6 +766,15 @@ class Constrained:
         finish = problem.formulation.relabel if as_it_is else problem.formulation.polish
         tree: Tree = finish(splits, problem.instance)
         return tree
+
+    def _among_all(self, chosen: IntArray, numbers: IntArray) -> IntArray:
+        """Return what thresholds of a box are among all, -1 where a node does not split."""
+        charged = self.problem.structure
+        assert isinstance(charged, UnivariateProblem)
+        every = np.where(chosen >= 0, numbers[chosen] if len(numbers) else -1, -1)
+        is_copy, n = every >= len(charged.thresholds), len(charged.thresholds)
+        every[is_copy] = self._given[every[is_copy] - n]
+        return every
 
     def _exact(
         self,

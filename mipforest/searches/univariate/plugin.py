@@ -103,6 +103,12 @@ class ExactSearch(TreeSearch):
         charged, depth = problem.structure, problem.topology.depth
         assert isinstance(charged, UnivariateProblem)  # ``refusal_to_list`` has seen to it
         compile_kernels(problem.budget, charged, depth)
+        if problem.constraints and (problem.unfinished or problem.is_stated):
+            from mipforest.searches.univariate.constrained import Constrained
+
+            events, incumbent = SearchEvents(None), Incumbent(problem)
+            search = Constrained(problem, SolveSettings(), incumbent, events, lambda: np.inf)
+            return search.list_trees(**asked)
         return list_trees(charged, depth, **asked)
 
     def search(

@@ -227,7 +227,7 @@ def test_other_models_are_refused_with_the_way_out():
 
 def test_added_constraints_are_refused_with_who_takes_them():
     problem = Oct().build(medium(1, n=20), 2)
-    problem.model.add("not_the_first", problem.model["u"][:, 0] == 0)
+    problem.model.add("first_label", problem.model["c"][0, 0] == 1)
     with pytest.raises(Unsupported, match="sees no rows; use a matrix solver"):
         problem.solve("exact-search")
 
