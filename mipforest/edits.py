@@ -604,8 +604,16 @@ class EditSession:
             file.write(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
     @classmethod
-    def load(cls, problem: Problem, path: str | os.PathLike[str], **keywords: Unpack[SolveKeywords]) -> Self:
-        """Return a session with the edits of a file.
+    def load(
+        cls,
+        problem: Problem,
+        path: str | os.PathLike[str],
+        solver: str | Solver | TreeSearch | Auto = "auto",
+        *,
+        settings: SolveSettings | None = None,
+        **keywords: Unpack[SolveKeywords],
+    ) -> Self:
+        """Return a session with the edits of a file; further parameters are those of a new one.
 
         Raises
         ------
@@ -620,7 +628,7 @@ class EditSession:
             raise DataError(f"{path} is no session: {error}") from None
         if not isinstance(content, Mapping) or content.get("format") != FORMAT:
             raise DataError(f"{path} is no session of edits of format {FORMAT}")
-        found = cls(problem, **keywords)
+        found = cls(problem, solver, settings=settings, **keywords)
         for name, kept in (("edits", found._edits), ("undone", found._undone)):
             given = content.get(name)
             if not isinstance(given, list):

@@ -2,7 +2,7 @@
 
 import json
 from contextlib import suppress
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -12,7 +12,9 @@ import mipforest
 from mipforest.data import Dataset
 from mipforest.edits import Edit, EditSession, split_of
 from mipforest.errors import DataError
+from mipforest.heuristics.thresholds import tree_of_thresholds
 from mipforest.problem.constraints import AtMostFeatures, AtMostOf, LimitLabel, MinLeaf, Recall
+from mipforest.problem.expressions import NotExpressed
 from mipforest.solvers.solution import Status
 
 NAMES = ["a", "b", "c"]
@@ -52,8 +54,9 @@ def edited(session, rng):
         session.undo,
         session.redo,
         lambda: session.pin(0),
+        lambda: session.label(int(rng.integers(7)), str(rng.choice(session.problem.data.classes or ["a"]))),
     ]
-    with suppress(DataError):  # nothing to undo, or no split to keep
+    with suppress(DataError, NotExpressed):  # nothing to undo, no split to keep, or no labels
         kinds[rng.integers(len(kinds))]()
 
 
@@ -115,6 +118,69 @@ def test_alternatives_have_the_best_totals_of_all_trees_with_their_split(node):
         fresh = session.problem.with_only([*above, own]).solve("highs", time_limit=60, gap=1e-6, start=None)
         assert same(one.objective, fresh.objective)
     assert len(session.alternatives(node, k=1)) == 1
+
+
+def best_with(problem, above, node, feature):
+    """The least objective of all trees of depth 2 with some splits above a node that splits on a feature."""
+    thresholds, best = problem.structure.thresholds, np.inf
+    options = [-1, *range(len(thresholds))]
+    for chosen in product(options, repeat=3):
+        if chosen[0] < 0 and max(chosen[1:]) >= 0:
+            continue
+        if thresholds.names[thresholds.feature[chosen[node]]] != feature or chosen[node] < 0:
+            continue
+        splits = tree_of_thresholds(problem.data, problem.topology, thresholds, np.array(chosen))
+        encoding = problem.data.encoding
+        if all(
+            one.admits(splits.with_scaling(encoding.offset, encoding.scale), problem.data) for one in above
+        ):
+            tree = problem.formulation.relabel(splits, problem.instance)
+            best = min(best, problem.formulation.evaluate(tree, problem.instance))
+    return best
+
+
+@pytest.mark.first_cases(3)
+@pytest.mark.parametrize("seed", range(200))
+def test_alternatives_are_those_of_an_enumeration(seed):
+    problem = built(["oct", "ort"][seed % 2], seed, n=10)
+    session, node = EditSession(problem, gap=0.0), seed % 3
+    if node and session.best().tree.is_trivial(0):
+        node = 0
+    above = session._path(node)
+    found = {one.feature: one.objective for one in session.alternatives(node, k=3)}
+    for feature in NAMES:
+        best = best_with(problem, above, node, feature)
+        assert same(found[feature], best) if np.isfinite(best) else feature not in found
+
+
+def test_a_node_is_given_a_label():
+    session = EditSession(built("oct", 1, n=40, alpha=0.0), gap=0.0)
+    tree = session.best().tree
+    leaf = int(tree.apply(session.problem.data.X_raw)[0])
+    label = next(one for one in tree.classes if one != tree.classes[int(tree.leaf_value[leaf - 3])])
+    session.label(leaf, str(label))
+    found = session.best().tree
+    here = tree.apply(session.problem.data.X_raw) == leaf
+    assert (found.predict(session.problem.data.X_raw)[here] == tree.classes.index(label)).all()
+    assert f"node {leaf} predicts {label}" in session.edits[0].words
+    session.label(leaf, str(label))  # it replaces the one before
+    assert len(session.edits) == 1
+    for node, given, why in ((7, label, "nodes 0 to 6"), (leaf, "nope", "no 'nope'")):
+        with pytest.raises(DataError, match=why):
+            session.label(node, str(given))
+    with pytest.raises(NotExpressed, match="predicts numbers"):
+        EditSession(built("ort", 1), gap=0.0).label(0, "1")
+
+
+def test_a_near_tree_is_kept():
+    session = EditSession(built("oct", 2, n=40, alpha=0.0), gap=0.0)
+    session.forbid("c", 0)
+    near = session.near(0.5, most=8)
+    assert same(near.objectives[0], session.best().objective)
+    session.keep(near[len(near) - 1])
+    found = session.best()
+    assert at_most(found.objective, near.objectives[-1])  # its labels are the best ones
+    assert (found.tree.w.any(axis=1) == near[len(near) - 1].w.any(axis=1)).all()
 
 
 def test_a_curve_has_the_best_total_of_each_threshold():

@@ -4,7 +4,7 @@
 
 const token = new URLSearchParams(location.search).get("token") || "";
 const by = (id) => document.getElementById(id);
-let state = null, chosen = null, asked = 0;
+let state = null, chosen = null, asked = 0, listed = "", grouped = "";
 
 const ask = async (path, entries = {}) => {
   const answer = await fetch(path, {
@@ -70,13 +70,14 @@ const show = (found) => {
     pair("objective", number(state.objective)), pair("bound", number(state.bound)), pair("price of the edits", cost()),
     ...state.measures.map(([name, text]) => pair(name, text)),
   );
+  by("busy").hidden = !state.busy;
   by("undo").disabled = !state.edits.length;
   by("redo").disabled = !state.redo;
   by("edits").replaceChildren(...state.edits.map((one) => make("li", one.words)));
   if (!state.busy || state.svg) {
     if (!drawn) {
       by("tree").innerHTML = state.svg || "";
-      for (const box of document.querySelectorAll("a.node")) {
+      for (const box of by("tree").querySelectorAll("a.node")) {
         box.addEventListener("click", (event) => { event.preventDefault(); choose(Number(box.dataset.node), true); });
       }
     }
@@ -85,6 +86,93 @@ const show = (found) => {
     for (const box of document.querySelectorAll("a.node")) box.classList.toggle("edited", edited.has(at.get(Number(box.dataset.node))));
     if (!state.nodes.some((one) => one.node === chosen)) chosen = null;
     if (!drawn) choose(chosen, false);
+    confusion();
+    beside();
+  }
+  if (by("column").options.length !== state.columns.length) {
+    by("column").replaceChildren(...state.columns.map((name) => make("option", name, {value: name})));
+    by("of-groups").hidden = !state.columns.length;
+  }
+  for (const one of document.querySelectorAll(".of-run")) one.hidden = !state.writes;
+  const known = JSON.stringify([state.edits, state.version]);
+  if (!state.busy && grouped !== known) { grouped = known; groups(); }
+  const edits = JSON.stringify(state.edits);
+  if (listed !== edits) { listed = edits; by("trees").replaceChildren(); }
+};
+
+// A table of texts: names of columns, and rows whose first entry is a heading; an entry may be an element.
+const tableOf = (caption, names, rows) => {
+  const table = make("table"), head = make("tr"), body = make("tbody");
+  table.append(make("caption", caption), make("thead"), body);
+  for (const name of names) head.append(make("th", name, {scope: "col"}));
+  table.tHead.append(head);
+  for (const row of rows) {
+    const line = make("tr");
+    row.forEach((entry, k) => {
+      const cell = make(k ? "td" : "th", entry instanceof Node ? "" : entry, k ? {} : {scope: "row"});
+      if (entry instanceof Node) cell.append(entry);
+      line.append(cell);
+    });
+    body.append(line);
+  }
+  return table;
+};
+
+const confusion = () => {
+  by("confusion").replaceChildren(...state.confusion.map((one) => tableOf(
+    `Samples by class (rows) and prediction, ${one.name}`, ["", ...state.labels],
+    one.counts.map((counts, k) => [state.labels[k], ...counts.map(String)]),
+  )));
+};
+
+const share = (value) => `${(100 * value).toFixed(1)}%`;
+
+const groups = async () => {
+  const column = by("column").value, place = by("groups");
+  if (!column || !state.svg) { place.replaceChildren(); return; }
+  try {
+    const found = await ask("/groups", {column});
+    const names = ["group", "samples"];
+    if (found[0].wrong !== undefined) names.push("wrong");
+    names.push(...(found[0].shares ? state.labels.map((label) => `predicted ${label}`) : ["mean prediction"]));
+    place.replaceChildren(tableOf(`Training samples by ${column}`, names, found.map((one) => [
+      one.group, String(one.samples), ...(one.wrong === undefined ? [] : [`${one.wrong} (${share(one.wrong / one.samples)})`]),
+      ...(one.shares ? one.shares.map(share) : [number(one.mean)]),
+    ])));
+  } catch (error) {
+    place.replaceChildren();
+  }
+};
+
+const beside = () => {
+  by("beside").hidden = !state.free;
+  if (!state.free) return;
+  const measures = state.free.measures.map(([name, text]) => `${name}: ${text}`);
+  by("free-numbers").textContent = [`objective ${number(state.free.objective)}`, ...measures].join("; ");
+  if (by("free").dataset.drawn) return;
+  by("free").innerHTML = state.free.svg;
+  by("free").dataset.drawn = "1";
+  // Its nodes are not edited: they are no links, and their names are there once.
+  for (const box of by("free").querySelectorAll("a")) { box.replaceWith(...box.childNodes); }
+  for (const one of by("free").querySelectorAll("[id]")) one.removeAttribute("id");
+};
+
+const near = async (within) => {
+  const place = by("trees");
+  place.replaceChildren(make("p", "Searching", {class: "faint"}));
+  try {
+    const found = await ask("/near", {within: within / 100});
+    const rows = found.trees.map((one, k) => [
+      String(k + 1), number(one.objective), String(one.splits),
+      [...one.more.map((name) => `+ ${name}`), ...one.less.map((name) => `− ${name}`)].join(", ") || "the same",
+      button("Load", () => edit("load", {number: k})),
+    ]);
+    const all = found.complete ? `All ${found.trees.length} trees` : `The best ${found.trees.length} trees`;
+    place.replaceChildren(tableOf(`${all} within ${within} % of the best one`,
+                                  ["tree", "objective", "splits", "features", ""], rows));
+  } catch (error) {
+    place.replaceChildren();
+    failed(error);
   }
 };
 
@@ -109,6 +197,16 @@ const choose = (node, moves) => {
   } else if (known.leaf && !known.last) {
     actions.append(button("Stays a leaf", () => edit("leaf", {node: at})));
   }
+  for (const name of known.others) {
+    actions.append(
+      button(`Not ${name.short} here`, () => edit("forbid", {node: at, feature: name.column})),
+      button(`${name.short} nowhere`, () => edit("forbid", {feature: name.column})),
+    );
+  }
+  if (known.others.length) actions.append(button("No split here", () => edit("leaf", {node: at})));
+  if (known.leaf) {
+    for (const label of state.labels) actions.append(button(`Predicts ${label}`, () => edit("label", {node: at, label})));
+  }
   place.append(actions);
   if (feature || (known.leaf && !known.last)) {
     place.append(make("p", "", {class: "actions"}));
@@ -131,18 +229,12 @@ const answer = async (path, entries, shown) => {
 };
 
 const ranked = (node) => answer("/alternatives", {node}, (found) => {
-  const table = make("table"), head = make("tr"), body = make("tbody");
-  table.append(make("caption", "The best tree with each split at this node; all below is free"), make("thead"), body);
-  for (const name of ["feature", "below", "objective", ""]) head.append(make("th", name, {scope: "col"}));
-  table.tHead.append(head);
-  for (const one of found) {
-    const row = make("tr"), last = make("td");
-    last.append(button("Pin", () => edit("pin", {node, feature: one.feature, threshold: one.threshold})));
-    row.append(make("th", one.name, {scope: "row"}), make("td", number(one.threshold)),
-               make("td", number(one.objective) + (one.proven ? "" : " (best found)")), last);
-    body.append(row);
-  }
-  return found.length ? table : make("p", "No other split is possible.");
+  if (!found.length) return make("p", "No other split is possible.");
+  return tableOf("The best tree with each split at this node; all below is free", ["feature", "below", "objective", ""],
+    found.map((one) => [
+      one.name, number(one.threshold), number(one.objective) + (one.proven ? "" : " (best found)"),
+      button("Pin", () => edit("pin", {node, feature: one.feature, threshold: one.threshold})),
+    ]));
 });
 
 const curve = (node, feature, name) => answer("/curve", {node, feature}, (found) => {
@@ -181,8 +273,42 @@ const curve = (node, feature, name) => answer("/curve", {node, feature}, (found)
     dot.addEventListener("keydown", (event) => { if (["Enter", " "].includes(event.key)) { event.preventDefault(); pin(); } });
     picture.append(dot);
   }
-  return picture;
+  // The threshold is dragged along the curve: a line follows the nearest point, which is pinned in the end.
+  const line = drawn("line", {y1: 14, y2: low, class: "marker"}), told = make("p", "", {class: "faint", "aria-live": "polite"});
+  const nearest = (event) => {
+    const box = picture.getBoundingClientRect(), at = (event.clientX - box.left) / box.width * width;
+    return usable.reduce((best, one) => Math.abs(x(one.threshold) - at) < Math.abs(x(best.threshold) - at) ? one : best);
+  };
+  const moved = (one) => {
+    for (const side of ["x1", "x2"]) line.setAttribute(side, x(one.threshold).toFixed(1));
+    told.textContent = `${name} below ${number(one.threshold)}: ${number(one.objective)}`;
+  };
+  let drags = false;
+  moved(usable.find((one) => here && one.threshold === here.threshold) || usable[0]);
+  picture.append(line);
+  picture.addEventListener("pointerdown", (event) => {
+    if (event.target.tagName === "circle") return;
+    drags = true;
+    picture.setPointerCapture(event.pointerId);
+    moved(nearest(event));
+  });
+  picture.addEventListener("pointermove", (event) => { if (drags) moved(nearest(event)); });
+  picture.addEventListener("pointerup", (event) => {
+    if (!drags) return;
+    drags = false;
+    const one = nearest(event);
+    edit("pin", {node, feature: one.feature, threshold: one.threshold});
+  });
+  const part = make("div");
+  part.append(picture, told);
+  return part;
 });
+
+const download = (name, text, kind) => {
+  const link = make("a", "", {download: name, href: URL.createObjectURL(new Blob([text], {type: kind}))});
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+};
 
 const follow = async () => {
   let pause = 300;
@@ -204,7 +330,9 @@ for (const one of document.querySelectorAll("[data-form]")) {
   one.addEventListener("click", async () => {
     by("error").textContent = "";
     try {
-      by("text").textContent = (await ask("/written", {form: one.dataset.form})).text || "There are no edits.";
+      const found = await ask("/written", {form: one.dataset.form});
+      if (found.name) { download(found.name, found.text, "text/html"); return; }
+      by("text").textContent = found.text || "There are no edits.";
       by("text").hidden = false;
       by("text").focus();
     } catch (error) {
@@ -212,6 +340,31 @@ for (const one of document.querySelectorAll("[data-form]")) {
     }
   });
 }
+by("limit").addEventListener("submit", (event) => {
+  event.preventDefault();
+  edit("limit", {text: by("limit-text").value});
+});
+by("near").addEventListener("submit", (event) => {
+  event.preventDefault();
+  near(Number(by("within").value.replace(",", ".")));
+});
+by("column").addEventListener("change", groups);
+by("picture").addEventListener("click", () => {
+  const drawn = by("tree").querySelector("svg");
+  if (!drawn) return;
+  const picture = drawn.cloneNode(true);
+  picture.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  // The style of the page is none of a file's.
+  const styled = [...drawn.querySelectorAll("*")];
+  [...picture.querySelectorAll("*")].forEach((one, k) => {
+    const style = getComputedStyle(styled[k]);
+    for (const name of ["fill", "stroke", "stroke-width", "fill-opacity", "font-size", "text-anchor", "dominant-baseline"]) {
+      one.setAttribute(name, style.getPropertyValue(name));
+    }
+  });
+  picture.setAttribute("font-family", getComputedStyle(drawn).fontFamily);
+  download("tree.svg", new XMLSerializer().serializeToString(picture), "image/svg+xml");
+});
 by("undo").addEventListener("click", () => edit("undo"));
 by("redo").addEventListener("click", () => edit("redo"));
 follow();

@@ -125,6 +125,8 @@ class _Handler(BaseHTTPRequestHandler):
             "/edit": self._edit,
             "/alternatives": explorer.alternatives,
             "/curve": explorer.curve,
+            "/near": explorer.near,
+            "/groups": explorer.groups,
             "/written": explorer.written,
         }
         answer = answers.get(self.path)

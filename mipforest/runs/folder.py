@@ -29,12 +29,14 @@ CARD_PICTURE = "card.svg"
 LOG = "solver.log"
 TUNING = "tuning.csv"
 TREES = "trees.json"
+#: Edits of the tree by hand, of :class:`~mipforest.edits.EditSession`.
+EDITS = "edits.json"
 REPORT = "report.html"
 
 _DRAWN = {f"{stem}.{suffix}" for stem in ("tree", "partition", "card") for suffix in ("svg", "png", "pdf")}
 
 #: What a run folder may hold: what a solve or a tuning writes, and what the commands plot and report add.
-FILES = frozenset({RESULT, TREE, CARD, LOG, TUNING, TREES, REPORT} | _DRAWN)
+FILES = frozenset({RESULT, TREE, CARD, LOG, TUNING, TREES, EDITS, REPORT} | _DRAWN)
 
 
 class RunError(MipforestError):

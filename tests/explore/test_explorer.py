@@ -1,19 +1,21 @@
 """What the page of ``mipforest explore`` shows is what a fresh solve within the same edits finds."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
 import pandas as pd
 import pytest
-from explored import built, ended
-from tolerance import same
+from explored import PATIENCE, built, ended
+from tolerance import at_most, same
 
 import mipforest
 from mipforest.data import Dataset
 from mipforest.edits import EditSession
 from mipforest.errors import DataError
 from mipforest.explore.explorer import Refused
+from mipforest.problem.constraints import Recall
 from mipforest.trees import to_text
 
 
@@ -49,6 +51,12 @@ def test_what_is_refused_changes_nothing(explorers):
         ("pin", {"node": 0, "feature": ["a"]}, "has to be a name"),
         ("leaf", {}, "there is no edit 'leaf' of node None"),
         ("undo", {}, "there is no edit to undo"),
+        ("label", {"node": 3, "label": "nope"}, "there is no 'nope'"),
+        ("label", {"label": "1"}, "there is no edit 'label' of node None"),
+        ("limit", {"text": "recall"}, "is no constraint; write one as in"),
+        ("limit", {"text": "nope 1"}, "is no constraint; write one as in"),
+        ("limit", {"text": "recall 1=200%"}, "no share"),
+        ("load", {"number": 0}, "there is no near-optimal tree 0"),
         ("__init__", {"node": 0}, "there is no edit '__init__'"),
     ):
         with pytest.raises((DataError, Refused), match=told.replace("[", r"\[")):
@@ -181,3 +189,86 @@ def test_columns_of_levels_and_decisions(explorers):
     ((_, text),) = ended(explorers(problem))["measures"]
     assert text.startswith("mean reward ")
     assert float(text.split()[-1]) == pytest.approx(mean, rel=1e-4)
+
+
+def test_a_label_a_limit_and_a_near_tree_are_edits(explorers):
+    problem, explorer = built(), explorers(built())
+    session = EditSession(problem, gap=0.0)
+    leaf = next(node for node in ended(explorer)["nodes"] if node["leaf"])
+    label = next(one for one in problem.data.classes if one not in leaf["headline"])
+    explorer.act("label", {"node": leaf["at"], "label": label})
+    session.label(leaf["at"], str(label))
+    assert same(ended(explorer)["objective"], session.best().objective)
+    explorer.act("limit", {"text": "--recall 1=95%"})
+    session.limit(Recall("1", 0.95))
+    assert same(ended(explorer)["objective"], session.best().objective)
+    explorer.act("undo", {})
+    explorer.act("undo", {})
+    ended(explorer)
+    near = explorer.near({"within": 0.3})
+    assert near["trees"][0]["more"] == near["trees"][0]["less"] == []
+    last = len(near["trees"]) - 1
+    explorer.act("load", {"number": last})
+    assert at_most(ended(explorer)["objective"], near["trees"][last]["objective"])
+    with pytest.raises(Refused, match="from 0 to 1"):
+        explorer.near({"within": 2})
+
+
+def test_predictions_by_class_and_by_group_are_those_of_the_tree(explorers):
+    frame = pd.DataFrame(
+        {"site": list("NSE") * 20, "x": np.arange(60) % 7, "y": np.tile(["no", "no", "yes", "no", "yes"], 12)}
+    )
+    data = Dataset.from_frame(frame, "y", categorical=["site"])
+    explorer = explorers(mipforest.get_formulation("oct")(alpha=0.0).build(data, 2), test=data)
+    state = ended(explorer)
+    assert state["columns"] == ["site", "x"]
+    counts = np.array(state["confusion"][0]["counts"])
+    assert state["confusion"][1]["counts"] == state["confusion"][0]["counts"]
+    assert counts.sum() == 60
+    assert f"{60 - np.trace(counts)} of 60 wrong" in state["measures"][0][1]
+    groups = explorer.groups({"column": "site"})
+    assert sorted(one["group"] for one in groups) == ["E", "N", "S"]
+    assert sum(one["wrong"] for one in groups) == 60 - np.trace(counts)
+    assert same(sum(one["shares"][1] * one["samples"] for one in groups), counts[:, 1].sum())
+    assert [one["samples"] for one in groups] == [20, 20, 20]
+    with pytest.raises(Refused, match="no such column"):
+        explorer.groups({"column": "y"})
+
+
+def test_edits_are_kept_in_their_file(explorers, tmp_path):
+    explorer = explorers(built(), file=tmp_path / "edits.json")
+    explorer.act("forbid", {"feature": "a"})
+    explorer.act("leaf", {"node": 1})
+    explorer.act("undo", {})
+    again = EditSession.load(built(), tmp_path / "edits.json")
+    assert [edit.words for edit in again.edits] == ["no node uses a"]
+    assert len(again.undone) == 1
+    lost = explorers(built(), file=tmp_path / "absent" / "edits.json")
+    with pytest.raises(Refused, match="the edit holds, and could not be written"):
+        lost.act("forbid", {"feature": "a"})
+
+
+def test_the_best_tree_without_edits_is_beside_the_edited_one(explorers):
+    explorer = explorers(built())
+    free = ended(explorer)
+    assert free["free"] is None
+    explorer.act("forbid", {"feature": free["nodes"][0]["column"]})
+    until = time.monotonic() + PATIENCE
+    while (state := ended(explorer))["free"] is None:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    assert state["free"]["svg"] == free["svg"]
+    assert same(state["free"]["objective"], free["objective"])
+
+
+def test_splits_on_several_features_are_forbidden(explorers):
+    rng = np.random.default_rng(0)
+    X = rng.random((30, 3))
+    data = Dataset.from_arrays(X, (X[:, 0] + X[:, 1] > 1).astype(int), features=["a", "b", "c"])
+    explorer = explorers(mipforest.get_formulation("margot")(C=10.0).build(data, 1))
+    (root, *_) = ended(explorer)["nodes"]
+    assert {one["column"] for one in root["others"]} >= {"a", "b"}
+    explorer.act("forbid", {"feature": "a"})
+    state = ended(explorer)
+    assert "a" not in [one["column"] for one in state["nodes"][0]["others"]]
+    assert state["proven"]

@@ -5,8 +5,10 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from explored import PATIENCE, built, ended
+from tolerance import same
 
 from mipforest.explore.server import ExploreServer
 
@@ -174,3 +176,115 @@ def test_a_server_that_is_stopped_is_told(opened):
     server.shutdown()
     server.server_close()
     until(browser, "document.getElementById('error').textContent.includes('does not answer')")
+
+
+def test_a_leaf_gets_a_label_and_a_constraint_is_written(opened):
+    browser, explorer, _ = opened(built())
+    k = next(k for k, node in enumerate(ended(explorer)["nodes"]) if node["leaf"])
+    choose(browser, k)
+    press(browser, "Predicts 0")
+    proven(browser, 1)
+    assert "predicts 0" in browser.text("#edits")
+    press(browser, "Undo")
+    proven(browser, 0)
+    for text, told in (("recall 1=95%", "recall 1=95%"), ("recall 7", "is not NAME=SHARE")):
+        browser.evaluate(f"document.getElementById('limit-text').value = {text!r}")
+        press(browser, "Add")
+        until(browser, f"document.body.textContent.includes({told!r})")
+    proven(browser, 1)
+    assert ["422" in str(one) for one in browser.complaints] == [True]  # what was refused
+
+
+def test_near_trees_are_listed_and_loaded_and_predictions_shown(opened):
+    browser, explorer, _ = opened(built())
+    ended(explorer)
+    browser.evaluate("document.getElementById('within').value = '20'")
+    press(browser, "List")
+    until(browser, "document.querySelectorAll('#trees tbody tr').length > 1")
+    rows = "[...document.querySelectorAll('#trees tbody tr button')]"
+    browser.evaluate(f"{rows}[{rows}.length - 1].click()")
+    proven(browser, 1)
+    assert "the splits are those of a tree on" in browser.text("#edits")
+    assert browser.evaluate("document.querySelectorAll('#confusion tbody tr').length") == 2
+    until(browser, "document.querySelectorAll('#groups tbody tr').length === 8")
+    browser.evaluate(
+        "const s = document.getElementById('column'); s.value = 'b'; s.dispatchEvent(new Event('change'))"
+    )
+    until(browser, "document.querySelector('#groups caption').textContent.endsWith('by b')")
+    until(browser, "!document.getElementById('beside').hidden")
+    browser.evaluate("document.getElementById('beside').open = true")
+    assert browser.evaluate("document.querySelectorAll('#free svg').length") == 1
+    assert browser.bad_boxes() == []
+    assert browser.accessibility_violations() == []
+    assert browser.complaints == []
+
+
+def test_a_threshold_is_dragged_along_its_curve(opened):
+    browser, explorer, _ = opened(built())
+    root = ended(explorer)["nodes"][0]
+    choose(browser, 0)
+    press(browser, "Which other thresholds?")
+    until(browser, "document.querySelectorAll('#answer circle').length > 1")
+    browser.evaluate("document.querySelector('svg.curve').scrollIntoView({block: 'center'})")
+    x, y, width = (
+        browser.evaluate(f"document.querySelector('svg.curve').getBoundingClientRect().{side}")
+        for side in ("left", "top", "width")
+    )
+    for kind, share in (
+        ("mousePressed", 0.5),
+        ("mouseMoved", 0.3),
+        ("mouseMoved", 0.16),
+        ("mouseReleased", 0.16),
+    ):
+        browser.call(
+            "Input.dispatchMouseEvent",
+            type=kind,
+            x=x + share * width,
+            y=y + 5,
+            button="left",
+            buttons=1,
+            clickCount=1,
+        )
+    proven(browser, 1)
+    words = ended(explorer)["edits"][0]["words"]
+    assert words.startswith(f"node 0 splits on {root['feature']} >= ")
+    least = min(one["threshold"] for one in explorer.curve({"node": 0, "feature": root["feature"]}))
+    assert float(words.split()[-1]) == pytest.approx(least)
+
+
+@pytest.mark.slow
+def test_many_samples_are_edited(opened):
+    browser, explorer, _ = opened(built(depth=3, n=20_000))
+    ended(explorer)
+    choose(browser, 0)
+    press(browser, "No split here")
+    proven(browser, 1)
+    assert browser.complaints == []
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))])
+def test_a_scripted_session_shows_what_a_fresh_solve_finds(opened, seed):
+    """Buttons pressed at random; the page shows the optimum of a solve with the same constraints."""
+    rng = np.random.default_rng(seed)
+    given = {"model": ["oct", "ort"][seed % 2], "depth": 2 + seed % 2}
+    browser, explorer, _ = opened(built(**given))
+    for _ in range(5):
+        count = len(ended(explorer)["nodes"])
+        choose(browser, int(rng.integers(count)))
+        of_node = "#node .actions:first-of-type button, #undo, #redo"
+        buttons = f"[...document.querySelectorAll('{of_node}')].filter((one) => !one.disabled)"
+        if number := browser.evaluate(f"{buttons}.length"):
+            answered = (
+                "performance.getEntriesByType('resource').filter((one) => one.name.endsWith('/edit')).length"
+            )
+            before = browser.evaluate(answered)
+            browser.evaluate(f"{buttons}[{int(rng.integers(number))}].click()")
+            until(browser, f"{answered} > {before}")
+        if not ended(explorer)["nodes"]:
+            explorer.act("undo", {})
+        proven(browser, len(ended(explorer)["edits"]))
+    state = ended(explorer)
+    fresh = built(**given).with_only(explorer._session.constraints).solve("exact-search", gap=0.0)
+    assert same(state["objective"], fresh.objective)
+    until(browser, f"document.querySelectorAll('#edits li').length === {len(state['edits'])}")
+    assert browser.complaints == []
