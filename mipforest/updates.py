@@ -30,6 +30,9 @@ from mipforest.trees import Tree
 #: Sums of weights that are the same distance.
 SAME = 1e-9
 
+#: Share of the time left that each solve may take.
+SHARE = 0.5
+
 
 @dataclass(frozen=True, eq=False)
 class Point:
@@ -127,13 +130,16 @@ def update(
     asked = AtMostChanges.of(tree, depth=problem.topology.depth, tolerance=tolerance, weights=weights)
     end = None if settings.time_limit is None else monotonic() + settings.time_limit
 
-    def solved(own: Problem, share: float) -> Result:
-        left = None if end is None else share * max(0.0, end - monotonic())
-        return own.solve(solver, settings=replace(settings, time_limit=left), on_progress=on_progress)
+    def solved(own: Problem, start: Result | None) -> Result:
+        left = None if end is None else SHARE * max(0.0, end - monotonic())
+        given = replace(settings, time_limit=left)
+        if start is not None and start.solved_tree is not None:
+            given = replace(given, start=start.solved_tree)
+        return own.solve(solver, settings=given, on_progress=on_progress)
 
     if says is not None:
         says("solving for the best tree")
-    best = solved(problem, 0.5)
+    best = solved(problem, None)
     if not isinstance(best.tree, Tree):
         raise NoTreeFound(
             f"no tree was found on {problem.data.name} (status {best.status})",
@@ -146,10 +152,9 @@ def update(
     for distance in _distances(weights, furthest, len(asked.splits)):
         if says is not None:
             says(f"solving for the best tree at distance {distance:g}")
-        point = Point(
-            distance,
-            solved(problem.with_only([*problem.constraints, replace(asked, most=distance)]), 0.5),
-        )
+        near = problem.with_only([*problem.constraints, replace(asked, most=distance)])
+        # The tree of a smaller distance is one of this distance, too.
+        point = Point(distance, solved(near, front[-1].result if front else None))
         if point.result.solution.status is Status.INTERRUPTED:
             is_proven = False
             break

@@ -11,16 +11,23 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from PIL import Image
 from sklearn.datasets import load_iris
+
+from mipforest import EditSession, get_formulation, load
+from mipforest.explore import open_page
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 sys.path.insert(0, str(ROOT / "tests" / "report"))
 
 from headless_browser import Browser  # noqa: E402
+
+#: Seconds that a page may take to show what is waited for.
+PATIENCE = 60
 
 #: Pictures of the gallery, by the file that a command below writes.
 GALLERY = {
@@ -83,6 +90,55 @@ def photograph(browser, page, width, height, scheme, file, part="body"):
     small.save(file, optimize=True)
 
 
+def walk(folder):
+    """Photograph the page of ``mipforest explore`` on the way that docs/edits.md tells."""
+    problem = get_formulation("oct")(alpha=0.01).build(load("breast_cancer"), depth=2)
+    page, browser = open_page(EditSession(problem, gap=0.0)), Browser(folder / "explore")
+    browser.call("Emulation.setScrollbarsHidden", hidden=True)
+    browser.open(page.address, width=1400, height=640)
+
+    def wait(condition):
+        end = time.monotonic() + PATIENCE
+        while not browser.evaluate(condition):
+            assert time.monotonic() < end, condition
+            time.sleep(0.1)
+
+    def press(words):
+        of_words = f"(one) => one.textContent.includes({words!r})"
+        browser.evaluate(f"[...document.querySelectorAll('button')].find({of_words}).click()")
+
+    def choose_root():
+        click = "new MouseEvent('click', {bubbles: true, cancelable: true})"
+        browser.evaluate(f"document.querySelector('#tree a.node').dispatchEvent({click})")
+
+    def take(number, part="header"):
+        browser.evaluate(f"document.querySelector({part!r}).scrollIntoView({{behavior: 'instant'}}); 1")
+        file = PICTURES / f"explore-{number}.png"
+        browser.picture(file, whole=False)
+        with Image.open(file) as picture:
+            small = picture.convert("RGB").quantize(COLOURS)
+        small.save(file, optimize=True)
+
+    wait("document.querySelectorAll('a.node').length > 0")
+    choose_root()
+    take(1)
+    press("Not ")
+    wait(
+        "document.getElementById('proof').textContent.startsWith('Proven') && !document.getElementById('beside').hidden"
+    )
+    browser.evaluate("document.getElementById('beside').open = true")
+    choose_root()
+    take(2)
+    press("Which other thresholds?")
+    wait("document.querySelectorAll('#answer circle').length > 1")
+    take(3)
+    press("List")
+    wait("document.querySelectorAll('#trees td').length > 0")
+    take(4, part="#measures")
+    browser.close()
+    page.close()
+
+
 def main():
     """Draw, and photograph where a site is given."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -91,6 +147,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         draw(folder)
+        walk(folder)
         browser = Browser(folder / "browser")
         browser.call("Emulation.setScrollbarsHidden", hidden=True)
         for scheme in ("light", "dark"):

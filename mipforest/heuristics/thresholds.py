@@ -74,7 +74,9 @@ class Thresholds:
             # The new feature counts the thresholds that a group is not below.
             x = np.searchsorted(self.value[own], self.X[:, self.feature[own[0]]], side="right")
             columns.append(x[:, None].astype(float))
-            left.append(sparse.csr_array((x[:, None] == np.arange(len(own))).astype(float)))
+            below = np.flatnonzero(x < len(own))
+            shape = len(self.X), len(own)
+            left.append(sparse.csr_array((np.ones(len(below)), (below, x[below])), shape=shape))
         sizes = [len(own) for own in chosen]
         return Thresholds(
             X=np.hstack(columns),

@@ -31,14 +31,7 @@ def opened(explorers, tmp_path):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         browser = Browser(tmp_path)
         running.append((server, browser))
-        width = features.pop("width", 1200)
-        browser.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
-        )
-        wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
-        browser.call("Emulation.setEmulatedMedia", features=wanted)
-        browser.complaints, browser.requests = [], []
-        browser._load(server.address)
+        browser.open(server.address, **features)
         until(browser, "document.querySelectorAll('a.node').length > 0")
         return browser, explorer, server
 

@@ -3,10 +3,13 @@
 import http.client
 import json
 import threading
+import urllib.request
 
 import pytest
 from explored import built, ended
 
+from mipforest.edits import EditSession
+from mipforest.explore import open_page
 from mipforest.explore.server import MAX_BYTES, ExploreServer
 
 
@@ -100,3 +103,15 @@ def test_names_are_escaped_in_pictures(explorers):
     picture = ended(explorer)["svg"]
     assert "<script" not in picture
     assert "<img" not in picture
+
+
+def test_a_session_has_a_page_in_the_background():
+    page = open_page(EditSession(built(), gap=0.0))
+    try:
+        assert page.address in page._repr_html_()
+        with urllib.request.urlopen(page.address, timeout=60) as answer:
+            assert b"mipforest explore" in answer.read()
+    finally:
+        page.close()
+    with pytest.raises(OSError):
+        urllib.request.urlopen(page.address, timeout=5)

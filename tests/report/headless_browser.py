@@ -148,7 +148,7 @@ class Browser:
             self.requests.append(params["request"]["url"])
 
     def open(self, path, *, scripts=True, width=1200, height=900, **features):
-        """Open a file; ``features`` are those of media queries, with ``_`` for ``-``."""
+        """Open a file, or an address; ``features`` are those of media queries, with ``_`` for ``-``."""
         self.complaints, self.requests, self._events = [], [], []
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.call(
@@ -161,7 +161,7 @@ class Browser:
         wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
         self.call("Emulation.setEmulatedMedia", features=wanted)
         self._load("about:blank")  # else a fragment of the same address would not load anew
-        self._load(path.as_uri())
+        self._load(path if isinstance(path, str) else path.as_uri())
 
     def _load(self, url):
         self._events = []

@@ -258,15 +258,17 @@ class Constrained:
                 self._number += 1  # what is proven of one of them is no bound for all
                 self._solve_all([replace(box, allowed=allowed, paid=everything) for allowed in sets])
                 continue
-            parts, bound, best = self._parts_to_list(box), box.bound, box.best
+            told = self._parts_to_list(box)
+            parts, bound, best = (told if told == [] else None), box.bound, box.best
             if parts is None:
-                found = self._known(box) or self._solve(box)
+                found = self._known(box) or self._solve(box, lists=told is None)
                 bound = max(box.bound, found.bound)
                 if not found.ended and self._over():
                     open_boxes.append(replace(box, bound=bound))
                     heapq.heapify(open_boxes)
                     break
                 parts = None if found.tree is None else self._parts(box, found.tree)
+                parts = told if parts is None and not found.ended else parts
                 best = found.tree if found.ended else None
             if parts is None:
                 self._closed = min(self._closed, bound)
