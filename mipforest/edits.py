@@ -7,7 +7,8 @@ are differences of proven optima, of each edit alone and of all together; :meth:
 other splits that a node may have, each with the best tree that has it.
 
 Trees of one split per node are searched without rows, so that an edit builds no model; all other models are built with
-the rows of the edits.
+the rows of the edits. What is proven of fewer edits is a bound within more: a search begins with the best known tree
+that satisfies all, and ends where that is as good as such a bound.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from mipforest.problem.structure import UnivariateProblem
 from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import SolveKeywords, SolveSettings, chosen_settings
 from mipforest.solvers.base import Solver
-from mipforest.solvers.solution import Progress, Status
+from mipforest.solvers.solution import Event, Progress, Status, closed
 from mipforest.trees import Tree, TreeSet
 from mipforest.trees.topology import subtree
 
@@ -479,11 +480,34 @@ class EditSession:
         for known, result in self._known:
             if known == constraints:
                 return result
-        settings = self._started(constraints)
-        result = self._with(constraints).solve(self._solver, on_progress=on_progress, settings=settings)
+        settings, bound = self._started(constraints), self._bound(constraints)
+        is_near = False
+
+        def told(event: Event) -> bool:
+            nonlocal is_near
+            is_near = is_near or closed(event.objective, bound, settings.gap)
+            return is_near or (on_progress is not None and bool(on_progress(event)))
+
+        result = self._with(constraints).solve(self._solver, on_progress=told, settings=settings)
+        if result.tree is not None and bound > result.bound:
+            status = result.solution.status
+            if closed(result.objective, bound, settings.gap):
+                status = Status.OPTIMAL
+            result = replace(result, solution=replace(result.solution, bound=bound, status=status))
         if result.solution.status in (Status.OPTIMAL, Status.INFEASIBLE):
             self._known.append((constraints, result))
         return result
+
+    def _bound(self, constraints: tuple[Constraint, ...]) -> float:
+        """Return what is proven of all trees that satisfy some of the constraints, and so of those that satisfy all."""
+        return max(
+            (
+                min(known.bound, known.objective)
+                for fewer, known in self._known
+                if known.tree is not None and all(one in constraints for one in fewer)
+            ),
+            default=-np.inf,
+        )
 
     def _started(self, constraints: tuple[Constraint, ...]) -> SolveSettings:
         """Return the settings of a solve that begins with the best tree within the constraints of those known."""

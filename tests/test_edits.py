@@ -346,3 +346,19 @@ def test_a_pin_replaces_one_of_the_same_node_and_brings_it_back():
     assert [edit.words for edit in session.edits] == [
         "node 0 does not use c", "node 1 splits on b", "node 0 does not split",
     ]  # fmt: skip
+
+
+def test_a_proof_for_fewer_edits_bounds_more():
+    session = EditSession(built("oct", 7, n=40, alpha=0.0), gap=0.0)
+    free = session.best()
+    session.pin(0)  # the best tree has it
+    assert session._bound(session.constraints) == free.bound  # exact: a copy
+    kept = session.best()
+    assert kept.status == "optimal"
+    assert same(kept.objective, free.objective)
+    session.leaf(1)
+    worse = session.best()
+    assert at_least(worse.objective, kept.objective)
+    fresh = session.problem.with_only(session.constraints).solve("exact-search", gap=0.0)
+    assert same(worse.objective, fresh.objective)
+    assert same(worse.bound, fresh.bound)

@@ -46,6 +46,9 @@ ALTERNATIVES, POINTS, NEAR = 8, 15, 30
 #: Most classes of which a table is shown, and most groups of a column whose rates are.
 MAX_CLASSES, MAX_GROUPS = 8, 12
 
+#: Columns that may be named for a split.
+MAX_COLUMNS = 500
+
 #: Columns of a split on several features that may be forbidden by a button.
 SHOWN_COLUMNS = 4
 
@@ -276,6 +279,7 @@ class Explorer:
             "confusion": [],
             "labels": [str(one) for one in problem.data.classes][:MAX_CLASSES],
             "columns": list(self._groups),
+            "features": [column.name for column in problem.data.encoding.columns][:MAX_COLUMNS],
             "writes": self._writer is not None,
             "free": None,
         }
@@ -509,7 +513,14 @@ def _measure(tree: Tree, samples: Dataset) -> str:
         return ""
     if samples.rewards is not None:
         chosen = class_numbers(tree.classes, tree.predict_labels(samples.X_raw), samples.n)
-        return f"mean reward {number(float(samples.rewards[np.arange(samples.n), chosen].mean()))}"
+        value = number(float(samples.rewards[np.arange(samples.n), chosen].mean()))
+        shares = np.bincount(chosen, minlength=len(tree.classes)) / samples.n
+        told = ", ".join(
+            f"{short(str(name))} {share:.1%}"
+            for name, share in zip(tree.classes, shares.tolist(), strict=True)
+            if share
+        )
+        return f"mean reward {value} ({told})"
     if tree.is_classifier:
         labels = class_numbers(tree.classes, tree.predict_labels(samples.X_raw), samples.n)
         return f"{int((labels != samples.y).sum())} of {samples.n} wrong"

@@ -208,6 +208,7 @@ const choose = (node, moves) => {
     for (const label of state.labels) actions.append(button(`Predicts ${label}`, () => edit("label", {node: at, label})));
   }
   place.append(actions);
+  if (!known.last) place.append(splitForm(at));
   if (feature || (known.leaf && !known.last)) {
     place.append(make("p", "", {class: "actions"}));
     place.lastChild.append(button("Which other splits?", () => ranked(at)));
@@ -215,6 +216,23 @@ const choose = (node, moves) => {
     place.append(make("div", "", {id: "answer", "aria-live": "polite"}));
   }
   if (moves) by("panel").focus();
+};
+
+// A split that is named: a column, and a threshold or any.
+const splitForm = (node) => {
+  const form = make("form"), column = make("select", "", {id: "split-column"}), at = make("input", "", {
+    id: "split-at", inputmode: "decimal", size: 7, autocomplete: "off", placeholder: "any",
+  });
+  column.append(...state.features.map((name) => make("option", name, {value: name})));
+  const pin = make("button", "Split so");
+  form.append(make("label", "Split on", {for: "split-column"}), column, make("label", "below", {for: "split-at"}), at, pin);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const text = at.value.trim().replace(",", "."), value = Number(text);
+    if (text && !Number.isFinite(value)) { failed(new Error(`The threshold is ${at.value}, and has to be a number.`)); return; }
+    edit("pin", {node, feature: column.value, threshold: text ? value : null});
+  });
+  return form;
 };
 
 const answer = async (path, entries, shown) => {
