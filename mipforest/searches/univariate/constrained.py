@@ -415,7 +415,7 @@ class Constrained:
             chosen = charged.thresholds.of_tree(tree)
             for node, parts in self._parts_of.items():
                 if used[node] >= 0:
-                    used[node] = next(column for column, part in parts.items() if chosen[node] in part)
+                    used[node] = next((column for column, part in parts.items() if chosen[node] in part), -1)
         return used
 
     def _costs_of(self, row: ChoiceRow) -> FloatArray:
