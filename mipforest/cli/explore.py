@@ -101,10 +101,12 @@ def explore(
         from mipforest.runs import RunError, read_run
         from mipforest.runs.folder import EDITS
 
-        settings, constraints, before = solver_options.settings(), constraint_options.read(), None
+        settings, constraints = solver_options.settings(), constraint_options.read()
+        before, encoding = None, None
         if run is not None:
             found = read_run(run)
             before = found.result.get("data", {}).get("sha256")
+            encoding = None if data is None else found.found.encoding
             job = Job.of_run(found, solver_options.solver, settings, data)
             job = replace(job, constraints=(*job.constraints, *constraints))
         else:
@@ -121,6 +123,8 @@ def explore(
             )
         budget = settings.budget(progress.phase)
         loaded = job.load(budget)
+        if encoding is not None:
+            loaded = job.with_columns_of(encoding, loaded, budget)
         problem = job.build(loaded.train, budget, progress)
     if run is not None and data is None and loaded.train.sha256 != before:
         print_note(f"{loaded.train.name} has changed since the run: trees are searched on what it is now")

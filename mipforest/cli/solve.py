@@ -11,14 +11,17 @@ from typer import Option
 from mipforest.cli import options as o
 from mipforest.cli.constraint_options import ConstraintOptions
 from mipforest.cli.early import refuse_unknown
+from mipforest.cli.errors import CommandError
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
+from mipforest.cli.output import print_note
 from mipforest.cli.progress import Progress, stoppable
+from mipforest.errors import some_of
 from mipforest.formatting import duration
 from mipforest.interruption import Interruption, interruptible
 from mipforest.settings import SolveSettings
 
 if TYPE_CHECKING:
-    from mipforest.data import Dataset
+    from mipforest.data import Dataset, Encoding
     from mipforest.problem.constraints import Constraint
     from mipforest.problem.formulation import Formulation
     from mipforest.problem.problem import Problem
@@ -146,6 +149,27 @@ class Job:
         """Load the data."""
         with budget.phase("load", f"loading {self.source.data}"):
             return self.source.load()
+
+    def with_columns_of(self, encoding: Encoding, loaded: LoadedData, budget: TimeBudget) -> LoadedData:
+        """Return the data with the columns of a run alone; others are left out, which is told.
+
+        Raises
+        ------
+        CommandError
+            If one is absent.
+        """
+        here, known = ([column.name for column in one.columns] for one in (loaded.train.encoding, encoding))
+        if absent := [name for name in known if name not in here]:
+            raise CommandError(
+                f"{self.source.data} has no column {absent[0]!r}, which the run has; give data with "
+                f"{some_of(known)}"
+            )
+        others = tuple(name for name in here if name not in known)
+        if not others:
+            return loaded
+        print_note(f"left out, as the run does not have them: {some_of(others)}")
+        fewer = replace(self, source=replace(self.source, drop=(*self.source.drop, *others)))
+        return fewer.load(budget)
 
     def build(self, data: Dataset, budget: TimeBudget, progress: Progress) -> Problem:
         """Build the model."""

@@ -85,7 +85,7 @@ def update(
         job = Job.of_run(found_run, solver_options.solver, solver_options.settings(), data)
         with run_folder(run_options) as folder:
             budget = job.settings.budget(progress.phase)
-            loaded = job.load(budget)
+            loaded = job.with_columns_of(found_run.found_tree.encoding, job.load(budget), budget)
             interruption.solving(budget)
             problem = job.build(loaded.train, budget, progress)
             found = updated(

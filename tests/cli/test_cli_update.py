@@ -69,6 +69,19 @@ def test_what_it_refuses(mipforest, years, given, message):
     assert message in done.err
 
 
+def test_new_data_have_the_columns_of_the_run(mipforest, years, tmp_path):
+    frame = pd.read_csv(years / "new.csv")
+    frame.assign(late=frame.y == "yes").to_csv(tmp_path / "more.csv", index=False)
+    frame.drop(columns="b").to_csv(tmp_path / "fewer.csv", index=False)
+    done = mipforest("update", years / "last", "--data", tmp_path / "more.csv", "--json")
+    assert done.code == 0, done.err
+    assert "left out, as the run does not have them: late" in done.err
+    assert done.json["data"]["p"] == 3
+    done = mipforest("update", years / "last", "--data", tmp_path / "fewer.csv")
+    assert done.code == 2
+    assert "has no column 'b', which the run has" in done.err
+
+
 def test_a_run_of_hyperplanes_is_refused(mipforest, years, tmp_path):
     command = ("solve", "--model", "margot", "--depth", "1", "--data", years / "old.csv", "--target", "y")
     assert mipforest(*command, "--out", tmp_path / "run").code == 0
