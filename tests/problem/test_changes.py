@@ -48,7 +48,7 @@ def given_tree(seed, model="oct"):
     return problem.solve("exact-search", time_limit=20).tree
 
 
-@pytest.mark.first_cases(6)
+@pytest.mark.first_cases(4)
 @pytest.mark.parametrize("seed", range(100))
 def test_a_front_is_that_of_an_enumeration(seed):
     rng = np.random.default_rng(seed)
@@ -72,7 +72,7 @@ def test_a_front_is_that_of_an_enumeration(seed):
     for most in np.unique(values[:, 0])[:4].tolist() if len(values) else []:
         best = values[values[:, 0] <= most + 1e-9, 1].min()
         asked = AtMostChanges.of(last, most, tolerance=tolerance, weights=weights)
-        for solver in ("exact-search", "highs")[: 1 + (seed % 10 == 0)]:
+        for solver in ("exact-search", "highs")[: 1 + (seed % 10 == 1)]:
             result = problem.with_only([*beside, asked]).solve(solver, time_limit=60, gap=1e-9)
             assert result.status == "optimal"
             assert result.verified, result.failed_checks
@@ -81,7 +81,8 @@ def test_a_front_is_that_of_an_enumeration(seed):
             assert asked.admits(result.tree, data)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.first_cases(2)
+@pytest.mark.parametrize("seed", range(8))
 def test_an_update_is_the_nearest_tree_that_is_good_enough(seed):
     data, last = drawn(seed), given_tree(seed)
     problem = mipforest.get_formulation("oct")(alpha=0.01).build(data, 2)

@@ -259,7 +259,7 @@ def test_a_tree_that_a_constraint_leaves_is_listed_by_another_feature():
     assert any(tree.w[0, 1] for tree in trees)
 
 
-@pytest.mark.first_cases(6)
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_trees_within_constraints_are_those_of_an_enumeration(seed):
     """With rows and without: the same trees, by what they predict and split on."""
@@ -277,7 +277,7 @@ def test_trees_within_constraints_are_those_of_an_enumeration(seed):
         lambda: Forbid(("a", "b", "c"), (2,)),
     ]
     asked = [kinds[int(k)]() for k in rng.choice(len(kinds), 2, replace=False)]
-    depth = 2 + int(seed % 6 == 0)
+    depth = 2 + int(seed % 6 == 5)
     free = formulation.build(data, depth=depth)
     within = float(rng.choice([0.1, 0.4]))
     found = []

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from seeds import few_of
 from tolerance import at_most, same
 
 import mipforest
@@ -192,7 +193,7 @@ OF_NODES = [
 ]
 
 
-@pytest.mark.parametrize("write", OF_NODES)
+@pytest.mark.parametrize("write", few_of(OF_NODES, 2))
 def test_what_is_none_of_them_and_reads_splits_is_kept_as_rows_of_nodes(write):
     problem, other = (built("oct", {"alpha": 0.0}, 2) for _ in range(2))
     for one in (problem, other):
@@ -265,7 +266,7 @@ def drawn_rows(problem, seed):
         kinds[int(rng.integers(len(kinds)))](f"drawn_{r}")
 
 
-@pytest.mark.first_cases(12)
+@pytest.mark.first_cases(6)
 @pytest.mark.parametrize("seed", range(200))
 def test_drawn_rows_on_splits_have_the_optimum_of_the_rows(seed):
     rng = np.random.default_rng(seed)

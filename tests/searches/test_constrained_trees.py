@@ -655,7 +655,7 @@ def labelings(X, samples, depth):
     return found
 
 
-@pytest.mark.first_cases(8)
+@pytest.mark.first_cases(6)
 @pytest.mark.parametrize("depth", [3, 4])
 @pytest.mark.parametrize("seed", range(60))
 def test_limits_on_labels_are_those_of_all_labelings(seed, depth):
