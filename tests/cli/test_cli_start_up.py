@@ -53,6 +53,11 @@ def test_a_solve_of_bundled_data_loads_no_solver_and_no_pictures(tmp_path):
     assert imported(tmp_path, *asked) == {"numpy", "scipy", "numba", "pandas", "sklearn"}
 
 
+def test_building_a_problem_loads_no_optimizer():
+    program = "import sys, mipforest.problem.problem; print('scipy.optimize' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).split() == ["False"]
+
+
 def test_what_is_refused_early_is_what_is_refused_late():
     assert sorted(early.SUFFIXES) == sorted(loading.SUFFIXES)
     assert early.FORMULATIONS == registry.FORMULATIONS

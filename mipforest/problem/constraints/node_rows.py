@@ -19,9 +19,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, milp
 
-from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from mipforest.data import Dataset
 from mipforest.data.columns import features_of_columns
 from mipforest.errors import DataError
@@ -74,14 +73,16 @@ class _System:
     ----------
     shape
         |B| and p + 1.
-    rows
+    A, lower, upper
         The rows, with those that tie variables to each other.
     least, most, integer
         (v,) bounds of the variables, and whether they are integer.
     """
 
     shape: tuple[int, int]
-    rows: LinearConstraint
+    A: SparseMatrix
+    lower: FloatArray
+    upper: FloatArray
     least: FloatArray
     most: FloatArray
     integer: BoolArray
@@ -110,6 +111,8 @@ class _System:
 
     def _is_feasible(self, features: IntArray, nodes: IntArray) -> bool:
         """Return whether there is a solution with the features of some nodes."""
+        from scipy.optimize import Bounds, LinearConstraint, milp  # half a second, for few problems
+
         least, width = self.least.copy(), self.shape[1]
         chosen = features[nodes]
         least[nodes * width + np.where(chosen >= 0, chosen, width - 1)] = 1.0
@@ -117,7 +120,7 @@ class _System:
             np.zeros(len(least)),
             integrality=self.integer.astype(int),
             bounds=Bounds(least, self.most),
-            constraints=self.rows,
+            constraints=LinearConstraint(self.A, self.lower, self.upper),
         )
         return solved.x is not None
 
@@ -365,8 +368,8 @@ class _Blocks:
             np.concatenate([np.full(n_binary, first), *(sides[k] for sides in of_user)])
             for k, first in enumerate((0.0, 1.0, True))
         )
-        limits = LinearConstraint(sparse.vstack(parts, format="csr"), np.array(lower), np.array(upper))
-        return _System((B, width), limits, least, most, integer.astype(bool))
+        A = sparse.vstack(parts, format="csr")
+        return _System((B, width), A, np.array(lower), np.array(upper), least, most, integer.astype(bool))
 
 
 def read_node_rows(problem: Built, rows: Sequence[Row], own: Sequence[str] = ()) -> NodeRows | None:
