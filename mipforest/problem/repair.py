@@ -116,8 +116,8 @@ def _add_rows(twin: ProblemData, problem: ProblemData) -> None:
             twin.model.add_copy(block)
 
 
-#: Seconds for completing a start whose integer variables are fixed.
-COMPLETION_TIME_LIMIT = 10.0
+#: Seconds for completing a start whose integer variables are fixed, and at least, however late it is.
+COMPLETION_TIME_LIMIT, LEAST_COMPLETION = 10.0, 1.0
 
 #: Seconds for the search among other trees once a start breaks an added constraint: half to draw them.
 SEARCH_TIME_LIMIT = 4.0
@@ -339,7 +339,9 @@ def _completed(problem: ProblemData, values: Values) -> Values | None:
         if block.integer.all():
             block.fix(value)
             block.relax()
-    solution = solve(rest, time_limit=problem.budget.at_most(COMPLETION_TIME_LIMIT))
+    # A tree that was found in the last moment counts only with its point.
+    limit = problem.budget.at_most(COMPLETION_TIME_LIMIT)
+    solution = solve(rest, time_limit=None if limit is None else max(limit, LEAST_COMPLETION))
     if solution.x is None or problem.worst_violation(solution.values):
         return None
     return solution.values

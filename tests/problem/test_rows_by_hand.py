@@ -88,7 +88,7 @@ CASES = [
 ]
 
 
-@pytest.mark.first_cases(10)
+@pytest.mark.first_cases(6)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("model", "parameters", "write", "expected"), CASES)
 def test_they_are_read_and_kept(model, parameters, write, expected, seed):
