@@ -604,7 +604,7 @@ class EditSession:
         """Return the splits of the best tree above a node, from the nearest one on."""
         path, above = [], node
         while above:
-            above = (above - 1) // 2
+            above = self.problem.topology.parent(above)
             path.append(Split(*split_of(self._tree(), above), above))
         return tuple(path)
 

@@ -137,7 +137,7 @@ class Thresholds:
         """Return the (|B|, q) values of the variables u for splits ``x_j < threshold``; feature -1 does not split."""
         u = np.zeros((len(feature), len(self)))
         for t in np.flatnonzero(feature >= 0):
-            values = np.unique(self.X[:, feature[t]])
+            values = self.distinct[feature[t]]
             # Threshold k is chosen when k values lie below; it and all lower ones are on.
             u[t, self.of(feature[t])] = np.arange(1, len(values)) <= (values < threshold[t]).sum()
         return u

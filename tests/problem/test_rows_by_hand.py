@@ -287,6 +287,17 @@ def test_drawn_rows_on_splits_have_the_optimum_of_the_rows(seed):
     agree(result, other)
 
 
+def test_a_row_of_the_users_own_name_tells_no_value():
+    """Whatever a row is called, a variable of the user's is completed."""
+    problem = built("margot", {"C": 2.0}, 1)
+    visit, used = problem.model.binary("visit"), constraints.features_used(problem)
+    problem.model.add("visit_at_least", used["a"] - visit <= 0)
+    problem.model.add("more", visit >= 1)
+    result = problem.solve("highs", time_limit=30)
+    assert result.verified, result.failed_checks
+    assert "visit" not in problem.encoded(result.solved_tree)
+
+
 def a_leaf_of_a_label(problem):
     problem.model.add("first_leaf", problem.model["c"][1, 0] == 1)
 

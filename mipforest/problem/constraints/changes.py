@@ -32,6 +32,7 @@ from mipforest.data.columns import column_of_features
 from mipforest.errors import DataError
 from mipforest.formatting import number
 from mipforest.heuristics.thresholds import Thresholds
+from mipforest.problem.constraints import rows as helpers
 from mipforest.problem.constraints.constraint import Built, Constraint, Holding, share
 from mipforest.problem.restrictions import ChoiceRow, Restrictions
 from mipforest.trees import Predictor, Topology, Tree
@@ -302,17 +303,17 @@ class AtMostChanges(Constraint):
         label = np.zeros((len(leaves), topology.n_leaves, len(classes)))
         splits, n_above = np.zeros((len(leaves), n)), np.zeros(len(leaves))
         for k, v in enumerate(leaves):
-            at = v
             label[k, _last_leaf(v, topology)] = [str(one) != self.labels[v] for one in classes]
+            at = v
             while at > 0:
-                at = (at - 1) // 2
+                at = topology.parent(at)
                 splits[k, at] = 1.0
             n_above[k] = splits[k].sum()
             splits[k, subtree(v, n)] = -1.0
-        name = problem.free_name("other_label")
+        name = problem.free_name(helpers.OTHER_LABEL)
         differs = model.nonnegative(name, len(leaves), upper=1.0)
         other = label.reshape(len(leaves), -1) @ shown.reshape(-1)
-        model.add(f"{name}_at_least", differs - other - splits @ uses.sum(axis=1) >= -n_above)
+        model.add(f"{name}{helpers.DIFFERS}", differs - other - splits @ uses.sum(axis=1) >= -n_above)
         return differs.sum()
 
 

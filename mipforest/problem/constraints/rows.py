@@ -121,14 +121,15 @@ def _some_used(problem: Built, name: str, groups: Sequence[IntArray], over: Sequ
 #: Endings of the names of rows that say what a binary is 1 for: some feature of a group, or a leaf that holds samples.
 _SWITCHES = ("_nowhere", "_empty")
 
-#: Ending of the names of rows that a variable is at least the other columns of, and no more where it costs something.
-_AT_LEAST = "_at_least"
+#: What the variables of labels that differ are called, and the ending of their rows; users have names of their own.
+OTHER_LABEL, DIFFERS = "other_label", "_differs"
 
 
 def encode_switches(model: Model, tree: Predictor, values: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """Return the values of the binaries that constraints have added, for a tree and what is known of its blocks.
 
-    Each is 1 where a row says that it has to be: where the other columns of the row are not all 0.
+    Each is 1 where a row says that it has to be: where the other columns of the row are not all 0, or, of labels that
+    differ, as they are.
     """
     found: dict[str, FloatArray] = {}
     if "feature_used" in model.variables and "feature_used" not in values:
@@ -136,28 +137,26 @@ def encode_switches(model: Model, tree: Predictor, values: Mapping[str, FloatArr
         used[list(tree.features_used().overall)] = 1.0
         found["feature_used"] = used
     for row_name, rows in model.constraints.items():
-        name = row_name.removesuffix(_AT_LEAST)
-        if row_name.endswith(_AT_LEAST) and name in model.variables:
-            x, block = model.matrix().to_point({**values, **found}), model[name]
-            x[block.columns.ravel()] = 0.0
-            others = sparse.csr_array(
-                (rows.A.data, rows.A.indices, rows.A.indptr), shape=(rows.A.shape[0], len(x))
-            )
-            if np.isfinite(x[np.unique(others.indices)]).all():
-                found[name] = np.maximum(block.lower, rows.lower - others @ np.nan_to_num(x))
-        for ending in _SWITCHES:
+        for ending in (*_SWITCHES, DIFFERS):
             name = row_name.removesuffix(ending) + ("_used" if ending == "_empty" else "")
             if not row_name.endswith(ending) or name not in model.variables or name in {**values, **found}:
                 continue
-            x, own = model.matrix().to_point({**values, **found}), model[name].columns.ravel()
+            if ending == DIFFERS and not name.startswith(OTHER_LABEL):
+                continue
+            x, block = model.matrix().to_point({**values, **found}), model[name]
             others = sparse.csr_array(
                 (rows.A.data, rows.A.indices, rows.A.indptr), shape=(rows.A.shape[0], len(x))
             )
-            x[own] = 0.0
-            if np.isfinite(x[np.unique(others.indices)]).all():
-                found[name] = (
-                    (np.abs(others @ np.nan_to_num(x)) > 0.5).astype(float).reshape(model[name].shape)
-                )
+            x[block.columns.ravel()] = 0.0
+            if not np.isfinite(x[np.unique(others.indices)]).all():
+                continue
+            sums = others @ np.nan_to_num(x)
+            told = (
+                np.maximum(0.0, rows.lower - sums)
+                if ending == DIFFERS
+                else (np.abs(sums) > 0.5).astype(float)
+            )
+            found[name] = told.reshape(block.shape)
     return found
 
 
