@@ -34,6 +34,11 @@ def is_rounding(value: float, *others: float | None) -> bool:
     return abs(value) <= ROUNDING * max([1.0, *sizes])
 
 
+def finite(value: float) -> float | None:
+    """Return a number as JSON takes it: ``None`` where it is none, or infinite."""
+    return float(value) if math.isfinite(value) else None
+
+
 def value_text(value: float | None, *others: float | None) -> str:
     """Write an objective or a bound as :func:`number` does, and 0 where it :func:`is_rounding`."""
     return "0" if value is not None and is_rounding(value, *others) else number(value)

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mipforest.formatting import printable
+from mipforest.formatting import printable, value_text
 
 
 def open_standard_streams() -> bool:
@@ -98,6 +98,11 @@ _UNBROKEN = 10_000
 
 #: Blanks between two columns.
 _GAP = 2
+
+
+def cell(value: Any) -> str:
+    """Write an entry of a table: a text, an objective or a bound, or a dash for none."""
+    return "-" if value is None else value if isinstance(value, str) else value_text(value)
 
 
 def print_table(

@@ -13,12 +13,12 @@ from mipforest.cli import options as o
 from mipforest.cli.constraint_options import ConstraintOptions
 from mipforest.cli.early import refuse_unknown
 from mipforest.cli.errors import NO_ANSWER, CommandError
-from mipforest.cli.output import print_json, print_note, print_table
+from mipforest.cli.output import cell, print_json, print_note, print_table
 from mipforest.cli.pictures import check_picture
 from mipforest.cli.progress import Progress, stoppable
 from mipforest.cli.solve import Job
 from mipforest.errors import did_you_mean
-from mipforest.formatting import value_text
+from mipforest.formatting import finite
 from mipforest.interruption import interruptible
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def price(
         print_json({"vary": vary, "points": rows, "exit_code": code})
     else:
         columns = ("limit", "objective", "bound", "status")
-        print_table(columns, [tuple(_text(row[name]) for name in columns) for row in rows])
+        print_table(columns, [tuple(cell(row[name]) for name in columns) for row in rows])
         if output is not None:
             print_note(f"wrote {output}")
     raise Exit(code)
@@ -157,20 +157,13 @@ def texts_of(limits: str) -> list[str]:
 
 
 def _row(point: Constraint, result: Result) -> dict[str, Any]:
-    def number(value: float) -> float | None:
-        return float(value) if isfinite(value) else None
-
     return {
         "limit": point.words,
-        "objective": None if result.tree is None else number(result.objective),
-        "bound": number(result.bound),
+        "objective": None if result.tree is None else finite(result.objective),
+        "bound": finite(result.bound),
         "status": result.status,
         "constraints": [own.to_dict() for own in result.constraints],
     }
-
-
-def _text(value: Any) -> str:
-    return "-" if value is None else value if isinstance(value, str) else value_text(value)
 
 
 def draw(path: Path, vary: str, points: list[Constraint], found: list[Result]) -> None:

@@ -14,7 +14,7 @@ from mipforest.cli.errors import NO_ANSWER, SUCCESS, CommandError
 from mipforest.cli.exchange import EXACT_ENTRIES, ModelFile, entries, read_instance
 from mipforest.cli.output import print_json, print_note, print_text
 from mipforest.cli.progress import Progress, stoppable
-from mipforest.formatting import duration, percent, value_text
+from mipforest.formatting import duration, finite, percent, value_text
 from mipforest.interruption import interruptible
 from mipforest.settings import FEASIBILITY_TOLERANCE
 
@@ -200,9 +200,6 @@ def _as_json(
 ) -> dict[str, Any]:
     from mipforest.model.matrix import statistics
 
-    def known(value: float) -> float | None:
-        return value if math.isfinite(value) else None
-
     solution = checked.solution
     return {
         "model": str(file),
@@ -213,14 +210,14 @@ def _as_json(
         "solver_version": solution.solver_version,
         "bridges": list(solution.bridges),
         "status": str(solution.status),
-        "objective": known(checked.objective),
-        "bound": known(solution.bound),
-        "gap": known(solution.gap),
-        "start_objective": known(solution.start_objective),
+        "objective": finite(checked.objective),
+        "bound": finite(solution.bound),
+        "gap": finite(solution.gap),
+        "start_objective": finite(solution.start_objective),
         "nodes": solution.nodes,
         "seconds": solution.seconds,
         "verified": checked.verified,
-        "max_violation": known(checked.violation),
+        "max_violation": finite(checked.violation),
         "tolerance": FEASIBILITY_TOLERANCE,
         "exact": checked.exact,
         "warnings": list(solution.warnings),

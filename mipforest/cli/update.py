@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
@@ -10,10 +9,10 @@ from typer import Option
 from mipforest.cli import options as o
 from mipforest.cli.errors import CommandError
 from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
-from mipforest.cli.output import print_note, print_table, print_text
+from mipforest.cli.output import cell, print_note, print_table, print_text
 from mipforest.cli.progress import Progress, stoppable
 from mipforest.cli.solve import Job
-from mipforest.formatting import value_text
+from mipforest.formatting import finite
 from mipforest.interruption import interruptible
 
 if TYPE_CHECKING:
@@ -119,25 +118,19 @@ def _weights(text: str) -> tuple[float, float, float]:
     return feature, threshold, label
 
 
-def _number(value: float) -> float | None:
-    return float(value) if isfinite(value) else None
-
-
 def _as_json(found: Update, run: str) -> dict[str, Any]:
     return {
         "from": run,
-        "best": _number(found.best.objective),
-        "limit": _number(found.limit),
+        "best": finite(found.best.objective),
+        "limit": finite(found.limit),
         "distance": found.distance,
         "proven": found.is_proven,
-        "changes": [
-            {"node": change.node, "words": change.words, "cost": change.cost} for change in found.changes
-        ],
+        "changes": [change._asdict() for change in found.changes],
         "front": [
             {
                 "distance": point.distance,
-                "objective": _number(point.result.objective),
-                "bound": _number(point.result.bound),
+                "objective": finite(point.result.objective),
+                "bound": finite(point.result.bound),
                 "status": point.result.status,
             }
             for point in found.front
@@ -146,28 +139,19 @@ def _as_json(found: Update, run: str) -> dict[str, Any]:
 
 
 def _print(found: Update) -> None:
+    points = [(f"{point.distance:g}", point.result) for point in found.front]
     rows = [
-        (
-            f"{point.distance:g}",
-            *map(_text, (point.result.objective, point.result.bound)),
-            point.result.status,
-        )
-        for point in found.front
+        (distance, cell(finite(result.objective)), cell(finite(result.bound)), result.status)
+        for distance, result in (*points, ("any", found.best))
     ]
-    rows.append(("any", *map(_text, (found.best.objective, found.best.bound)), found.best.status))
     print_table(("distance", "objective", "bound", "status"), rows)
     print_text()
     proof = "" if found.is_proven else " (best found: a nearer one is not ruled out)"
     print_text(
-        f"Distance {found.distance:g}{proof}, objective {_text(found.nearest.objective)} "
-        f"(at most {_text(found.limit)})"
+        f"Distance {found.distance:g}{proof}, objective {cell(found.nearest.objective)} (at most {cell(found.limit)})"
     )
     for change in found.changes:
         print_text(f"  {change.words}")
     if not found.changes:
         print_note("the tree of the run stays as it is")
     print_text()
-
-
-def _text(value: float) -> str:
-    return value_text(value) if isfinite(value) else "-"

@@ -24,7 +24,7 @@ from mipforest.data.columns import column_of_features, features_of_columns
 from mipforest.deployment import to_sql
 from mipforest.edits import Alternative, EditSession, split_of
 from mipforest.errors import MipforestError
-from mipforest.formatting import number
+from mipforest.formatting import finite, number
 from mipforest.meanings import LevelSet
 from mipforest.problem.constraints import KINDS, Constraint
 from mipforest.problem.result import Price, Result
@@ -267,8 +267,8 @@ class Explorer:
             "busy": shown.busy,
             "edits": edits,
             "redo": can_redo,
-            "objective": _number(objective),
-            "bound": _number(bound),
+            "objective": finite(objective),
+            "bound": finite(bound),
             "proven": result is not None and result.status in ("optimal", "infeasible"),
             "status": "searching" if result is None else result.status,
             "error": shown.error,
@@ -289,7 +289,7 @@ class Explorer:
             if isinstance(free.tree, Tree):
                 with self._lock:
                     self._free_picture = self._free_picture or self._drawn(free.tree)
-                found["free"] = {**self._free_picture, "objective": _number(free.objective)}
+                found["free"] = {**self._free_picture, "objective": finite(free.objective)}
         if result is not None and isinstance(result.tree, Tree):
             with self._lock:  # many pages ask for one picture
                 if self._drawn_for is not result:
@@ -344,16 +344,17 @@ class Explorer:
             self._near, shown = near, self._shown.result
         if near is None or shown is None or not isinstance(shown.tree, Tree):
             raise Refused("there is no tree yet; wait for the search, or undo an edit")
-        own = _names_used(shown.tree)
-        trees = [
-            {
-                "objective": _number(value),
-                "splits": int((tree.w != 0).any(axis=1).sum()),
-                "more": [short(name) for name in _names_used(tree) if name not in own],
-                "less": [short(name) for name in own if name not in _names_used(tree)],
-            }
-            for tree, value in zip(near, near.objectives.tolist(), strict=True)
-        ]
+        own, trees = _names_used(shown.tree), []
+        for tree, value in zip(near, near.objectives.tolist(), strict=True):
+            names = _names_used(tree)
+            trees.append(
+                {
+                    "objective": finite(value),
+                    "splits": int(tree.w.any(axis=1).sum()),
+                    "more": [short(name) for name in names if name not in own],
+                    "less": [short(name) for name in own if name not in names],
+                }
+            )
         return {"trees": trees, "complete": near.complete, "found": near.found}
 
     def groups(self, entries: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -428,7 +429,7 @@ def _in_words(node: ReachableNode, texts: NodeTexts, data: Dataset) -> dict[str,
         "column": None if split[0] is None else _column(split[0], data),
         "name": None if split[0] is None else short(_column(split[0], data)),
         "others": _others(tree, t, data) if node.children and tree.is_oblique else [],
-        "threshold": _number(split[1]),
+        "threshold": finite(split[1]),
         "headline": texts.headline(node),
         "samples": texts.samples(node),
     }
@@ -455,12 +456,17 @@ def _groups_of_columns(data: Dataset) -> dict[str, tuple[IntArray, list[str]]]:
     """Return, by column of few values, the (n,) number of each sample's group, and what the groups are called."""
     found = {}
     for column, features in zip(data.encoding.columns, features_of_columns(data), strict=True):
-        rows, of = np.unique(data.X_raw[:, features], axis=0, return_inverse=True)
-        if 1 < len(rows) <= MAX_GROUPS:
-            if column.levels is None:
-                names = [number(float(row[0]) + column.base) for row in rows]
-            else:
-                names = [_level(column.levels, column.meanings, row) for row in rows]
+        if column.levels is None:  # the first feature tells missing values, too
+            values, of = np.unique(data.X_raw[:, features[0]], return_inverse=True)
+            below = -np.inf if column.ends is None else column.ends[0]
+            names = [
+                "missing" if value == below else number(value + column.base)  # exact: a copy
+                for value in values[: MAX_GROUPS + 1].tolist()
+            ]
+        else:
+            rows, of = np.unique(data.X_raw[:, features], axis=0, return_inverse=True)
+            names = [_level(column.levels, column.meanings, row) for row in rows[: MAX_GROUPS + 1]]
+        if 1 < len(names) <= MAX_GROUPS:
             found[column.name] = of.ravel(), names
     return found
 
@@ -498,8 +504,8 @@ def _alternative(one: Alternative) -> dict[str, Any]:
     return {
         "feature": one.feature,
         "name": short(one.feature),
-        "threshold": _number(one.threshold),
-        "objective": _number(one.objective),
+        "threshold": finite(one.threshold),
+        "objective": finite(one.objective),
         "proven": one.is_proven,
     }
 
@@ -526,11 +532,6 @@ def _measure(tree: Tree, samples: Dataset) -> str:
         return f"{int((labels != samples.y).sum())} of {samples.n} wrong"
     y, predicted = (np.asarray(one, dtype=np.float64) for one in (samples.y, tree.predict(samples.X_raw)))
     return f"R² {number(regression_measures(y, predicted, samples.weights).r2)}"
-
-
-def _number(value: float) -> float | None:
-    """Return a number as JSON takes it."""
-    return float(value) if math.isfinite(value) else None
 
 
 def _node(entries: Mapping[str, Any]) -> int | None:

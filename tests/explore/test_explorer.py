@@ -235,6 +235,19 @@ def test_predictions_by_class_and_by_group_are_those_of_the_tree(explorers):
         explorer.groups({"column": "y"})
 
 
+def test_missing_values_are_a_group(explorers):
+    frame = pd.DataFrame(
+        {"x": [1.0, 2.0, np.nan] * 10, "c": ["r", None, "g"] * 10, "y": ["n", "y", "y"] * 10}
+    )
+    data = Dataset.from_frame(frame, "y", missing="branch")
+    explorer = explorers(mipforest.get_formulation("oct")(alpha=0.0).build(data, 1))
+    ended(explorer)
+    for column, names in (("x", {"1", "2", "missing"}), ("c", {"r", "g", "missing"})):
+        assert {one["group"]: one["samples"] for one in explorer.groups({"column": column})} == dict.fromkeys(
+            names, 10
+        )
+
+
 def test_edits_are_kept_in_their_file(explorers, tmp_path):
     explorer = explorers(built(), file=tmp_path / "edits.json")
     explorer.act("forbid", {"feature": "a"})
