@@ -191,6 +191,29 @@ class Constraint(ABC):
         return Holding(value, limit, value - step < limit - ROUNDING, value >= limit - ROUNDING)
 
 
+class Named(Constraint):
+    """A constraint that is stated in Python, and known by the name of its rows."""
+
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Refuse: it has no words on the command line."""
+        raise DataError(f"{text!r}: {cls.kind} are stated in Python, by problem.model.add or a helper")
+
+    @property
+    def words(self) -> str:
+        """The name."""
+        return self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its name: it is stated in Python."""
+        return {"kind": self.kind, "name": self.name}
+
+
 @dataclass(frozen=True)
 class Condition(Constraint):
     """Any condition on the tree, as a function of Python: a search lists trees by objective until one satisfies it.

@@ -24,6 +24,7 @@ from mipforest.problem.constraints.constraint import (
     Built,
     Constraint,
     Holding,
+    Named,
     count,
     joined,
     listed,
@@ -102,7 +103,7 @@ class OfLabels(Constraint):
 
 
 @dataclass(frozen=True, eq=False)
-class LabelRows(OfLabels):
+class LabelRows(Named, OfLabels):
     """Limits on the labels of the training samples, by a function that adds their rows.
 
     Attributes
@@ -120,19 +121,6 @@ class LabelRows(OfLabels):
     built: Built = field(repr=False)
 
     kind: ClassVar[str] = "labels"
-
-    @classmethod
-    def parse(cls, text: str) -> list[Self]:
-        """Refuse: it has no words on the command line."""
-        raise DataError(f"{text!r}: limits on labels by a function are stated in Python")
-
-    @property
-    def words(self) -> str:
-        """The name."""
-        return self.name
-
-    def __str__(self) -> str:
-        return self.name
 
     def rows(self, problem: Built) -> None:
         """Add the rows."""
@@ -152,10 +140,6 @@ class LabelRows(OfLabels):
         value, limit = float(sums[worst]), float(most[worst])
         rounding = ROUNDING * max(1.0, abs(limit))
         return Holding(value, limit, value >= limit - rounding, value <= limit + rounding)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return its name: it is stated in Python."""
-        return {"kind": self.kind, "name": self.name}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -23,11 +23,10 @@ from scipy import sparse
 from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from mipforest.data import Dataset
 from mipforest.data.columns import features_of_columns
-from mipforest.errors import DataError
 from mipforest.heuristics.thresholds import Thresholds
 from mipforest.model import Model, VarArray
 from mipforest.problem.constraints import rows as helpers
-from mipforest.problem.constraints.constraint import Built, Constraint, Holding
+from mipforest.problem.constraints.constraint import Built, Holding, Named
 from mipforest.problem.model_changes import add_like
 from mipforest.problem.restrictions import ANY, FixedSplit, Restrictions
 from mipforest.problem.structure import UnivariateProblem
@@ -190,7 +189,7 @@ class _Stated:
 
 
 @dataclass(frozen=True)
-class NodeRows(Constraint):
+class NodeRows(Named):
     """Rows on the splits of a univariate tree.
 
     Attributes
@@ -215,19 +214,6 @@ class NodeRows(Constraint):
 
     kind: ClassVar[str] = "rows"
 
-    @classmethod
-    def parse(cls, text: str) -> list[Self]:
-        """Refuse: it has no words on the command line."""
-        raise DataError(f"{text!r}: rows are stated in Python, by problem.model.add")
-
-    @property
-    def words(self) -> str:
-        """The names."""
-        return self.name
-
-    def __str__(self) -> str:
-        return self.name
-
     def rows(self, problem: Built) -> None:
         """Add the rows, and the user's variables."""
         self.stated.add_to(problem)
@@ -249,10 +235,6 @@ class NodeRows(Constraint):
         """Give nodes their thresholds, and let the search ask for conflicts."""
         conflicts = () if self.system is None else (self.system.conflict,)
         return replace(own, fixed=(*own.fixed, *self.given), conflicts=(*own.conflicts, *conflicts))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return its names: it is stated in Python."""
-        return {"kind": self.kind, "name": self.name}
 
 
 class _Blocks:
