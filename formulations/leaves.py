@@ -246,6 +246,14 @@ class ClassTreeExpressions(RoutingExpressions):
     def labels(self) -> Expression:
         return self.m["c"].T
 
+    def alike(self, tree: Tree, *, labels: bool) -> dict[str, tuple[FloatArray, FloatArray]] | None:
+        bounds = super().alike(tree, labels=labels)
+        if bounds is not None and labels:
+            own = np.eye(len(self.data.classes))[tree.leaf_value].T
+            holds = leaves_of(tree, self.routing.rows).any(axis=0)
+            bounds["c"] = np.where(holds, own, 0.0), np.where(holds, own, 1.0)
+        return bounds
+
     def label_sums(self, built: BuiltModel) -> LabelSums | None:
         """Return the rows that were added to :meth:`predicted` alone; rows (2.21) of the thesis leave no label free.
 

@@ -164,6 +164,13 @@ class Routing(ABC):
         """Return the (|B|,) share of each split in the complexity: 1 for a split, unless it counts features."""
         return tree.w.any(axis=1).astype(float)
 
+    def alike(self, tree: Tree) -> dict[str, tuple[FloatArray, FloatArray]] | None:
+        """Return bounds on the blocks of splits for the trees that part the samples alike, by the same features.
+
+        ``None`` where a model has no binaries for thresholds.
+        """
+        return None
+
     # What constraints of users read: features (|B|, p) of splits, assignment (g, |L|) of groups to leaves.
 
     @abstractmethod
@@ -242,6 +249,10 @@ class RoutingExpressions(TreeExpressions):
 
     def feature_blocks(self) -> tuple[str, ...]:
         return ("a", "s")
+
+    def alike(self, tree: Tree, *, labels: bool) -> dict[str, tuple[FloatArray, FloatArray]] | None:
+        bounds = self.routing.alike(tree)
+        return bounds and {name: sides for name, sides in bounds.items() if name in self.m.variables}
 
     def leaves(self) -> Expression:
         return self.routing.assignment(self.m)[self.routing.group]
@@ -429,6 +440,23 @@ class ThresholdRouting(Routing):
         if self.levels.names:
             splits["y"] = (self.levels.left @ splits["u"].T).T
         return splits | {"l": z.any(axis=0).astype(float)} if self.N_min > 1 else splits
+
+    def alike(self, tree: Tree) -> dict[str, tuple[FloatArray, FloatArray]]:
+        found = {name: (value, value) for name, value in self.encode(tree).items()}
+        feature, X = chosen_features(tree), self.rows
+        goes_left, goes_right = sides(leaves_of(tree, X), self.topology)
+        lowest, highest = found["u"][0].copy(), found["u"][0].copy()
+        for t in np.flatnonzero(feature >= 0).tolist():
+            own, x = self.thresholds.of(int(feature[t])), X[:, feature[t]]
+            value = self.thresholds.value[own]
+            least, most = x[goes_left[:, t]].max(initial=-np.inf), x[goes_right[:, t]].min(initial=np.inf)
+            among = np.flatnonzero((value > least) & (value <= most))
+            lowest[t, own] = np.arange(len(value)) <= among[0]
+            highest[t, own] = np.arange(len(value)) <= among[-1]
+        found["u"] = lowest, highest
+        if self.levels.names:
+            found["y"] = (self.levels.left @ lowest.T).T, (self.levels.left @ highest.T).T
+        return found
 
     def _broken_splits(self, tree: Tree) -> dict[str, float]:
         used, least, most = chosen_features(tree), self.rows.min(axis=0), self.rows.max(axis=0)

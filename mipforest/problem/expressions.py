@@ -142,6 +142,14 @@ class TreeExpressions:
         """
         return {}
 
+    def alike(self, tree: Any, *, labels: bool) -> dict[str, tuple[FloatArray, FloatArray]] | None:  # noqa: ARG002
+        """Return bounds, by block, that hold for the trees that part the samples as one does, by the same features.
+
+        Every variable of the formulation that they leave open is one of leaves; with ``labels`` leaves that hold
+        samples have their labels. ``None`` where the model does not say so.
+        """
+        return None
+
     def encode(self, tree: Any) -> dict[str, FloatArray]:  # noqa: ARG002
         """Return the values of the blocks that these methods have added, for a tree for scaled features."""
         return {}

@@ -50,6 +50,7 @@ from mipforest.problem.tree_search import (
     AUTO,
     Auto,
     SearchResult,
+    SearchStart,
     TreeSearch,
     check_settings,
     solver_or_search,
@@ -233,7 +234,7 @@ class Problem(ProblemData):
 
     def start_tree(self, start: str | Predictor | None = "default", *, seed: int = 0) -> Predictor | None:
         """Return the tree to start from; of a tree search's name, its best tree after a share of the time."""
-        return started(self, start, seed)[0]
+        return started(self, start, seed).tree
 
     def start_values(self, tree: Predictor) -> tuple[Values | None, list[str]]:
         """Encode a start tree as feasible values; see :func:`~mipforest.problem.repair.feasible_start`."""
@@ -291,8 +292,8 @@ def solve_problem(
         return _searched(problem, solver, settings, report)
     problem.require_rows(f"a model for {solver.name}")
     with budget.phase("start"):
-        tree, least = started(problem, settings.start, settings.seed)
-        known = problem.at_least(least)
+        tree, least, within = started(problem, settings.start, settings.seed)
+        known = problem.at_least(least, within)
         if problem.unfinished:
             return _unfinished(known, solver, tree, settings.gap)
         values, warnings = (None, []) if tree is None else feasible_start(problem, tree)
@@ -415,7 +416,7 @@ def _searched(
     budget = problem.budget
     began = monotonic() - budget.excluded_seconds
     with budget.phase("start"):
-        start, refused = begun_with(problem, started(problem, settings.start, settings.seed)[0])
+        start, refused = begun_with(problem, started(problem, settings.start, settings.seed).tree)
         reduces = bool(problem.constraints) and search.reduces(problem, settings)
         if reduces:
             check_certificate(problem, settings)
@@ -553,11 +554,11 @@ def _note_of(solver: Solver | TreeSearch) -> tuple[str, ...]:
     return (solver.note,) if isinstance(solver, TreeSearch) and solver.note else ()
 
 
-def started(problem: ProblemData, start: str | Predictor | None, seed: int) -> tuple[Predictor | None, float]:
-    """Return the tree to start from, and what a search for it proves of every tree as the problem was built."""
+def started(problem: ProblemData, start: str | Predictor | None, seed: int) -> SearchStart:
+    """Return the tree to start from, and what a search for it proves."""
     search = start_search(start, problem) if isinstance(start, str) else None
     if search is None:
-        return problem.start_without_search(start, seed=seed), -np.inf
+        return SearchStart(problem.start_without_search(start, seed=seed))
     return search.start_for(problem, problem.start_without_search(seed=seed), seed=seed)
 
 

@@ -77,6 +77,7 @@ class ProblemData:
     as_built: BuiltModel = field(init=False, repr=False)
     stated: BuiltModel = field(init=False, repr=False)
     _valid: tuple[MatrixForm, float] | None = field(init=False, repr=False, default=None)
+    _within: tuple[MatrixForm | None, float] = field(init=False, repr=False, default=(None, -np.inf))
     _computed: dict[str, tuple[tuple[Constraint, ...], Any]] = field(
         init=False, repr=False, default_factory=dict
     )
@@ -161,20 +162,34 @@ class ProblemData:
         costs; with what the terms are at least that a user has added. Minus infinity where the user lets in what is no
         tree.
         """
+        now = self.least_within()
         least = max(self.instance.least_objective, self.formulation.least_objective)
         if least > -np.inf and self.changes().loosened:
-            return -np.inf
-        return least + self.least_added() if least > -np.inf else least
+            return now
+        return max(now, least + self.least_added()) if least > -np.inf else now
 
-    def at_least(self, value: float) -> Self:
-        """Return the problem with a proven lower bound on the objective of every tree of the model as it was built.
+    def least_within(self) -> float:
+        """Return what :meth:`at_least` was told of the model as it is now; minus infinity of any other."""
+        form, within = self._within
+        return within if form is self.model.matrix() else -np.inf
 
-        It bounds every tree that satisfies added constraints, too: they only leave trees out.
+    def at_least(self, value: float, within: float = -np.inf) -> Self:
+        """Return the problem with proven lower bounds on the objective of its trees.
+
+        Parameters
+        ----------
+        value
+            Of every tree of the model as it was built. It bounds every tree that satisfies added constraints, too: they
+            only leave trees out.
+        within
+            Of every tree of the model as it is now.
         """
-        if value <= self.instance.least_objective:
+        least = max(value, self.instance.least_objective)
+        if least <= self.instance.least_objective and not np.isfinite(within):
             return self
         twin = copy(self)
-        object.__setattr__(twin, "instance", replace(self.instance, least_objective=value))
+        object.__setattr__(twin, "instance", replace(self.instance, least_objective=least))
+        object.__setattr__(twin, "_within", (twin.model.matrix(), within))
         return twin
 
     @property

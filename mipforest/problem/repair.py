@@ -86,7 +86,7 @@ def declared_again(problem: AnyProblem, instance: Instance) -> AnyProblem:
         model.minimize(model.objective_expression + terms)
     for name, priority in problem.model.priorities.items():
         model.set_priority(name, priority)
-    return twin
+    return twin.at_least(-np.inf, problem.least_within())
 
 
 def _set_bounds(twin: ProblemData, problem: ProblemData) -> None:

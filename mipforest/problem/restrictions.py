@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -114,6 +115,28 @@ class ChoiceRow:
         return self.most + ROUNDING * max(1.0, abs(self.most))
 
 
+class Completed(NamedTuple):
+    """The best tree of a model among those with some splits.
+
+    Attributes
+    ----------
+    tree
+        For scaled features; ``None`` where there is none, or none was found.
+    proven
+        Whether none of them is better: not where the time for it was over.
+    """
+
+    tree: Tree | None
+    proven: bool
+
+
+class Completion(Protocol):
+    """Finds the best tree of a model whose nodes split on the features of a tree, and part the samples as it does."""
+
+    def __call__(self, tree: Tree, *, labels: bool) -> Completed:
+        """Return it, with ``labels`` of those whose leaves with samples have their labels."""
+
+
 @dataclass(frozen=True, eq=False)
 class Restrictions:
     """What constraints leave of univariate trees.
@@ -143,6 +166,8 @@ class Restrictions:
         ``None`` without any.
     asked
         Of a tree for scaled features: whether it satisfies a constraint that is none of the above.
+    completion
+        Completes a tree to a point of the model, as rows on anything ask for; ``None`` without such rows.
     unreached
         (|L|,) number of the label that a leaf without samples gets, -1 for any; ``None`` where all may have any.
     """
@@ -158,6 +183,7 @@ class Restrictions:
     choices: tuple[ChoiceRow, ...] = ()
     conflicts: tuple[Callable[[IntArray], IntArray | None], ...] = ()
     asked: tuple[Callable[[Tree], bool], ...] = ()
+    completion: Completion | None = None
     unreached: IntArray | None = None
 
     @classmethod
@@ -180,7 +206,7 @@ class Restrictions:
     def is_told(self) -> bool:
         """Whether all of them say what single nodes, paths, leaves and labels may have: a listing keeps these."""
         of_trees = self.budgets or self.required or self.splits or self.choices or self.conflicts
-        return not (of_trees or self.asked)
+        return not (of_trees or self.asked or self.completion)
 
     @property
     def is_even(self) -> bool:

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from math import inf
 from numbers import Integral
 from time import monotonic
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported, known_name
@@ -36,8 +36,14 @@ LOCAL_SEARCH = "local-search"
 #: Share of the time left, and most seconds, for a tree search whose tree is the start of a matrix solver.
 START_SHARE, START_SECONDS = 0.1, 10.0
 
+#: Share of the time left for a search that completes trees, before the matrix solver that has the rest.
+COMPLETION_SHARE = 0.5
+
 #: Why no tree search takes a problem to whose model something was added.
 CHANGED = "the model was changed after it was built, and a tree search sees no rows"
+
+#: Why a matrix solver takes a problem with rows that a search keeps by completing trees.
+COMPLETED = "rows on labels of leaves, on where samples go or on thresholds were added"
 
 #: Longest name of data in a certificate.
 LONGEST_NAME = 200
@@ -162,6 +168,24 @@ class SearchEvents:
     def seconds(self) -> float:
         """Return the seconds since the search began."""
         return monotonic() - self.began
+
+
+class SearchStart(NamedTuple):
+    """A tree to start from, and what the search for it proves.
+
+    Attributes
+    ----------
+    tree
+        For scaled features; ``None`` without one.
+    as_built
+        Lower bound on the value of every tree of the problem as it was built.
+    within
+        The same of every tree within what was added since.
+    """
+
+    tree: Predictor | None
+    as_built: float = -inf
+    within: float = -inf
 
 
 class TreeSearch(ABC):
@@ -391,12 +415,11 @@ class TreeSearch(ABC):
         """Return whether the search takes a problem as it is now."""
         return not self.objection(problem)
 
-    def start_for(
-        self, problem: ProblemData, known: Predictor | None, *, seed: int
-    ) -> tuple[Predictor | None, float]:
+    def start_for(self, problem: ProblemData, known: Predictor | None, *, seed: int) -> SearchStart:
         """Search for a share of the time for a tree that a matrix solver can start from.
 
-        The problem is searched as it was built: a tree that breaks what was added since is repaired as any other start.
+        Where the search keeps all that was added, it searches within it. Otherwise the problem is searched as it was
+        built: a tree that breaks what was added since is repaired as any other start.
 
         Parameters
         ----------
@@ -407,27 +430,27 @@ class TreeSearch(ABC):
         seed
             Seed of the search.
 
-        Returns
-        -------
-        tree, bound
-            The best tree, and a lower bound on the value of every tree of the problem as it was built.
-
         Raises
         ------
         StartError
             If the search does not take the problem as it was built.
         """
-        as_built, budget = problem, problem.budget
-        if problem.changed():
+        searched, budget = problem, problem.budget
+        keeps = bool(problem.constraints) and self.takes(problem)
+        if problem.changed() and not keeps:
             model = Model(problem.model.name)
             problem.formulation.declare(model, problem.instance)
-            as_built = replace(problem, model=model, constraints=())
-        if reason := self.objection(as_built):
+            searched = replace(problem, model=model, constraints=())
+        if reason := self.objection(searched):
             raise StartError(f"start {self.name!r}: {reason}; take another start")
         limit = budget.at_most(START_SECONDS, share=START_SHARE)
+        if any(one.by_completion for one in searched.constraints):
+            limit = budget.at_most(share=COMPLETION_SHARE)
         settings = SolveSettings(time_limit=limit, threads=1, seed=seed)
-        found = self.search(as_built, settings, start=known, on_progress=lambda _: budget.stopped)
-        return found.tree or known, found.bound
+        found = self.search(searched, settings, start=known, on_progress=lambda _: budget.stopped)
+        if keeps:
+            return SearchStart(found.tree or known, within=found.bound)
+        return SearchStart(found.tree or known, as_built=found.bound)
 
     def check(self, problem: ProblemData) -> None:
         """Refuse a problem that the search does not take.
@@ -646,6 +669,8 @@ class Auto:
         with problem.budget.loading():
             searches = search_classes()
         if problem.changed():
+            if any(one.by_completion for one in problem.constraints):
+                return get_solver(MATRIX_SOLVER), COMPLETED
             for plugin in searches.values():
                 if not plugin.available():
                     continue

@@ -96,6 +96,7 @@ def test_a_search_gives_the_start_of_a_matrix_solver():
 
 def test_a_start_that_breaks_what_was_added_is_repaired():
     problem = changed()
+    problem.model.add("weights", problem.model["w"][0].sum() <= 1)  # no search keeps it
     found = problem.solve("highs", start="routing", time_limit=0)
     assert found.verified
     assert not found.solved_tree.unscaled().w[:, 0].any()
@@ -104,7 +105,9 @@ def test_a_start_that_breaks_what_was_added_is_repaired():
 
 def test_what_the_search_for_a_start_proves_bounds_a_constrained_model_too():
     optimum = margot().solve("routing", threads=1, gap=1e-6).objective
-    found = changed().solve("highs", start="routing", time_limit=0)
+    problem = changed()
+    problem.model.add("weights", problem.model["w"][0].sum() <= 1)
+    found = problem.solve("highs", start="routing", time_limit=0)
     assert optimum * (1 - 1e-4) <= found.bound
     assert at_most(found.bound, optimum)
     assert less(optimum, found.objective)
@@ -112,6 +115,15 @@ def test_what_the_search_for_a_start_proves_bounds_a_constrained_model_too():
     loosened = margot()
     loosened.model.constraints["margin"].remove()
     assert loosened.solve("highs", start="routing", time_limit=0).bound == -np.inf
+
+
+def test_a_search_that_keeps_what_was_added_starts_and_bounds_within_it():
+    free, within = margot().solve("routing", gap=1e-6), changed().solve("routing", gap=1e-6)
+    found = changed().solve("highs", start="routing", time_limit=0)
+    assert found.verified
+    assert less(free.objective, found.bound)
+    assert found.bound <= within.objective * (1 + 1e-4)  # both within the default gap
+    assert found.objective == pytest.approx(within.objective, rel=1e-4)
 
 
 def test_a_search_that_does_not_take_the_model_is_no_start():

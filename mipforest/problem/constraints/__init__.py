@@ -36,6 +36,7 @@ from mipforest.problem.constraints.reading import (
     constraints_of,
     read_constraints,
 )
+from mipforest.problem.constraints.tree_rows import TreeRows
 
 __all__ = [
     "F1",
@@ -64,6 +65,7 @@ __all__ = [
     "RegionLabel",
     "Require",
     "Split",
+    "TreeRows",
     "as_options",
     "constraint_of",
     "constraints_of",

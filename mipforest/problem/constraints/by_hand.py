@@ -9,7 +9,8 @@ A row is one of these where it limits a sum of binaries with coefficients of one
   (:class:`~mipforest.problem.constraints.GroupBudget`).
 
 What else reads the splits of univariate trees, features that are used, and variables of the user's, are
-:class:`~mipforest.problem.constraints.NodeRows`.
+:class:`~mipforest.problem.constraints.NodeRows`. Rows on anything else of univariate trees are
+:class:`~mipforest.problem.constraints.TreeRows`.
 
 Rows on predictions, with any coefficients and sides, are limits on sums over labels where the formulation reads them
 (:meth:`~mipforest.problem.operations.ModelOperations.label_sums`).
@@ -34,19 +35,23 @@ from mipforest.problem.constraints.features import (
     GroupBudget,
 )
 from mipforest.problem.constraints.labels import LabelRows
-from mipforest.problem.constraints.node_rows import Row, read_node_rows
+from mipforest.problem.constraints.node_rows import Row, read_rows
+from mipforest.problem.constraints.tree_rows import read_tree_rows
 from mipforest.problem.model_changes import BuiltModel
-from mipforest.problem.structure import LabelSums
+from mipforest.problem.structure import LabelSums, UnivariateProblem
 
 #: What a bound that was set on a variable is called.
 BOUND = "bound"
 
-#: Blocks of binaries that constraints add, with the rows that say what they are.
+#: Blocks that helpers and expressions add where a row reads them, with the rows that say what they are.
 _ADDED = {
     "feature_used": ("feature_used_somewhere", "feature_used_in_leaves", "feature_used_nowhere"),
     "column_used": ("column_used_somewhere", "column_used_nowhere"),
     "uses": ("uses_above", "uses_below"),
+    "z": ("assign", "assign_left", "assign_right"),
 }
+#: The same for the predictions of a class.
+_PREDICTED = ("in_leaf", "labelled", "prescribed", "both")
 
 
 def read_by_hand(problem: Built, stated: BuiltModel) -> list[Constraint]:
@@ -65,10 +70,17 @@ def read_by_hand(problem: Built, stated: BuiltModel) -> list[Constraint]:
     neutral = problem.formulation.expressions(problem.model, problem.instance).neutral_rows()
     changes, n = stated.changes(neutral), stated.n_columns
     bounded = np.flatnonzero(np.isfinite(changes.lower[:n]) | np.isfinite(changes.upper[:n]))
-    own = [name for name in problem.model.variables if name not in stated.blocks and name not in _ADDED]
     if changes.loosened or stated.added_terms().any:
         return []
-    known = {row for name in _ADDED if name in problem.model.variables for row in _ADDED[name]}
+    predicted = {f"predicted_{k}" for k in range(len(problem.data.classes))}
+    written = {**_ADDED, **{name: tuple(f"{name}_{row}" for row in _PREDICTED) for name in predicted}}
+    own = [name for name in problem.model.variables if name not in stated.blocks and name not in written]
+    known = {
+        row
+        for name, rows in written.items()
+        if name in problem.model.variables and name not in stated.blocks
+        for row in rows
+    }
     added = [block for block in changes.added if block.name not in known]
     if any(block.binary is not None for block in added):
         return []
@@ -92,8 +104,14 @@ def read_by_hand(problem: Built, stated: BuiltModel) -> list[Constraint]:
         found += read or ()
         others += [row] if read is None else []
     if others:
-        of_nodes = read_node_rows(problem, others, own if counted is None else ())
-        return [] if of_nodes is None else [*found, of_nodes]
+        if not isinstance(problem.formulation.structure(problem.instance), UnivariateProblem):
+            return []
+        mine = own if counted is None else ()
+        of_nodes, left = read_rows(problem, others, mine)
+        of_trees = read_tree_rows(problem, left, mine) if left else None
+        if left and of_trees is None:
+            return []
+        found += [one for one in (of_nodes, of_trees) if one is not None]
     return found
 
 

@@ -78,6 +78,8 @@ class Constraint(ABC):
     _shares: ClassVar[bool] = False
     #: Whether rows of a model say it; without, only searches that list trees keep it.
     has_rows: ClassVar[bool] = True
+    #: Whether a search keeps it by completing each tree that it lists to a point of the model.
+    by_completion: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod

@@ -124,68 +124,106 @@ class _System:
         return solved.x is not None
 
 
+class _StatedBlock(NamedTuple):
+    """Rows of one name: their (r, size) coefficients of the entries of each block, and their sides."""
+
+    name: str
+    terms: Mapping[str, SparseMatrix]
+    lower: FloatArray
+    upper: FloatArray
+
+
 @dataclass(frozen=True, eq=False)
-class _Stated:
-    """Rows by the names of their blocks, to be added to a model whose columns have other numbers.
+class StatedRows:
+    """Rows by the names of their blocks, and the user's variables: added to a model whose columns have other numbers.
 
     Attributes
     ----------
-    names
-        Of the rows.
-    terms
-        Of each row: a block, (k,) entries of it, and their coefficients.
-    sides
-        Lower and upper sides of each row.
+    blocks
+        The rows, by name.
     own
         The user's blocks, by name.
     """
 
-    names: tuple[str, ...]
-    terms: tuple[tuple[tuple[str, IntArray, FloatArray], ...], ...]
-    sides: tuple[tuple[float, float], ...]
+    blocks: tuple[_StatedBlock, ...]
     own: Mapping[str, VarArray]
 
     @classmethod
-    def of(cls, model: Model, rows: Sequence[Row], own: Sequence[str]) -> _Stated:
+    def of(cls, model: Model, rows: Sequence[Row], own: Sequence[str]) -> StatedRows:
         """Return rows of a model."""
-        terms = []
-        for row in rows:
-            parts = []
-            for name, block in model.variables.items():
-                columns = block.columns.ravel()
-                mine = np.flatnonzero(np.isin(row.columns, columns))
-                if len(mine):
-                    order = np.argsort(columns, kind="stable")
-                    at = order[np.searchsorted(columns[order], row.columns[mine])]
-                    parts.append((name, at, row.coefficients[mine]))
-            terms.append(tuple(parts))
-        sides = tuple((row.lower, row.upper) for row in rows)
-        return cls(tuple(row.name for row in rows), tuple(terms), sides, {name: model[name] for name in own})
+        blocks, n = list[_StatedBlock](), model.matrix().n_columns
+        for name in dict.fromkeys(row.name for row in rows):
+            some = [row for row in rows if row.name == name]
+            A = matrix_of(some, n).tocsc()
+            terms = {}
+            for block, variables in model.variables.items():
+                entries = A[:, variables.columns.ravel()]
+                if entries.nnz:
+                    terms[block] = entries.tocsr()
+            lower, upper = (np.array([getattr(row, side) for row in some]) for side in ("lower", "upper"))
+            blocks.append(_StatedBlock(name, terms, lower, upper))
+        return cls(tuple(blocks), {name: model[name] for name in own})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the rows."""
+        return tuple(block.name for block in self.blocks)
 
     def add_to(self, problem: Built) -> None:
         """Add the rows to another model of the formulation."""
         model = problem.model
-        for name, block in self.own.items():
-            add_like(model, name, block)
-        read = {name for terms in self.terms for name, _, _ in terms}
-        for name, helper in (
-            ("feature_used", helpers.features_used),
-            ("column_used", helpers.columns_used),
-        ):
-            if name in read:
-                helper(problem)
-        for name, terms, (lower, upper) in zip(self.names, self.terms, self.sides, strict=True):
-            parts = [
-                coefficients @ model[block].reshape(-1)[entries] for block, entries, coefficients in terms
-            ]
-            total, free = sum(parts[1:], parts[0]), problem.free_name(name)
-            if lower == upper:
-                model.add(free, total == lower)
-                continue
-            if np.isfinite(upper):
-                model.add(free, total <= upper)
-            if np.isfinite(lower):
-                model.add(problem.free_name(name), total >= lower)
+        for name, given in self.own.items():
+            add_like(model, name, given)
+        for name in dict.fromkeys(name for block in self.blocks for name in block.terms):
+            if name not in model.variables:
+                _write_helper(problem, name)
+        for block in self.blocks:
+            parts = [A @ model[name].reshape(-1) for name, A in block.terms.items()]
+            if not parts:  # rows without a variable
+                parts = [
+                    sparse.csr_array((len(block.lower), 1))
+                    @ next(iter(model.variables.values())).reshape(-1)[:1]
+                ]
+            total, equal = sum(parts[1:], parts[0]), block.lower == block.upper
+            for some, least in (
+                (equal, None),
+                (~equal & np.isfinite(block.lower), True),
+                (~equal & np.isfinite(block.upper), False),
+            ):
+                if some.any():
+                    at = np.flatnonzero(some)
+                    name, own = problem.free_name(block.name), total[at]
+                    if least is None:
+                        model.add(name, own == block.lower[at])
+                    else:
+                        model.add(name, own >= block.lower[at] if least else own <= block.upper[at])
+
+
+def matrix_of(rows: Sequence[Row], n: int) -> SparseMatrix:
+    """Return the coefficients (r, n) of rows."""
+    return sparse.csr_array(
+        (
+            np.concatenate([row.coefficients for row in rows]),
+            np.concatenate([row.columns for row in rows]),
+            np.cumsum([0, *(len(row.columns) for row in rows)]),
+        ),
+        shape=(len(rows), n),
+    )
+
+
+def _write_helper(problem: Built, name: str) -> None:
+    """Add a block that helpers and expressions add where a row first reads it."""
+    expressions = problem.formulation.expressions(problem.model, problem.instance)
+    if name == "feature_used":
+        helpers.features_used(problem)
+    elif name == "column_used":
+        helpers.columns_used(problem)
+    elif name == "z":
+        expressions.leaves()
+    elif name == "uses":
+        expressions.features()
+    else:
+        expressions.predicted(int(name.removeprefix("predicted_")))
 
 
 @dataclass(frozen=True)
@@ -210,7 +248,7 @@ class NodeRows(Named):
     thresholds: Thresholds = field(repr=False, compare=False)
     given: tuple[FixedSplit, ...] = field(repr=False, compare=False)
     system: _System | None = field(repr=False, compare=False)
-    stated: _Stated = field(repr=False, compare=False)
+    stated: StatedRows = field(repr=False, compare=False)
 
     kind: ClassVar[str] = "rows"
 
@@ -261,11 +299,25 @@ class _Blocks:
         self.node = np.full(problem.model.matrix().n_columns, -1)
         for columns in self.columns.values():
             self.node[columns] = np.arange(self.n_nodes)[:, None]
+        #: Columns of ``a`` or ``u`` that say which features nodes split on, of those with thresholds.
+        self.has_thresholds = np.flatnonzero(np.diff(thresholds.first) > 0)
+        self.chosen = {
+            name: columns[:, thresholds.first[self.has_thresholds] if name == "u" else self.has_thresholds]
+            for name, columns in self.columns.items()
+            if name != "d"
+        }
 
     def node_of(self, row: Row) -> int | None:
         """Return the node that a row reads alone; ``None`` where it reads others, or other blocks."""
         nodes = np.unique(self.node[row.columns])
         return int(nodes[0]) if len(nodes) == 1 and nodes[0] >= 0 else None
+
+    def means_splits(self, row: Row, own: Sequence[str]) -> bool:
+        """Return whether a row reads features of nodes, what is used, and the blocks ``own``, and nothing else."""
+        blocks = self.problem.model.variables
+        known = [*self.chosen.values(), *(self.columns[name] for name in ("d",) if name in self.columns)]
+        known += [blocks[name].columns for name in ("feature_used", "column_used", *own) if name in blocks]
+        return bool(np.isin(row.columns, np.concatenate([[], *(columns.ravel() for columns in known)])).all())
 
     def given(self, t: int, rows: Sequence[Row]) -> FixedSplit:
         """Return what rows of a node leave it: each of its thresholds is tried, and no split."""
@@ -287,8 +339,8 @@ class _Blocks:
             may_be_leaf &= lower <= 0.0 <= upper
         return FixedSplit(t, np.flatnonzero(left), must=not may_be_leaf)
 
-    def system(self, rows: Sequence[Row], own: Sequence[str]) -> _System | None:
-        """Return rows over features of nodes, used features and the user's blocks ``own``; ``None`` of any others."""
+    def system(self, rows: Sequence[Row], own: Sequence[str]) -> _System:
+        """Return rows over features of nodes, used features and the user's blocks ``own``."""
         model, B, width = self.problem.model, self.n_nodes, self.p + 1
         splits = np.append(np.ones(self.p), 0.0)
         of_columns = [tuple(features) for features in features_of_columns(self.problem.data)]
@@ -298,29 +350,15 @@ class _Blocks:
         a = a.reshape(B, width)
         # What each column of the model is over the variables of the system.
         means = sparse.lil_array((len(self.node), sum(sizes)))
-        for name, columns in self.columns.items():
-            if name == "d":
-                for t in range(B):
-                    means[columns[t, 0], a[t]] = splits
-                continue
-            has = np.flatnonzero(np.diff(self.thresholds.first) > 0)
-            chosen = columns[:, self.thresholds.first[has]] if name == "u" else columns[:, has]
-            means[chosen.ravel(), a[:, has].ravel()] = 1.0
+        for t in range(B) if "d" in self.columns else ():
+            means[self.columns["d"][t, 0], a[t]] = splits
+        for chosen in self.chosen.values():
+            means[chosen.ravel(), a[:, self.has_thresholds].ravel()] = 1.0
         for name, at in (("feature_used", used), ("column_used", some), *zip(own, places, strict=True)):
             if name in model.variables:
                 means[model[name].columns.ravel(), at] = 1.0
         means = means.tocsr()
-        if any((np.diff(means.indptr)[row.columns] == 0).any() for row in rows):
-            return None
-        lengths = [len(row.columns) for row in rows]
-        given = sparse.csr_array(
-            (
-                np.concatenate([row.coefficients for row in rows]),
-                np.concatenate([row.columns for row in rows]),
-                np.cumsum([0, *lengths]),
-            ),
-            shape=(len(rows), len(self.node)),
-        )
+        given = matrix_of(rows, len(self.node))
         lower, upper = (list(side) for side in zip(*(row.with_tolerance() for row in rows), strict=True))
         parts = [given @ means]
 
@@ -354,33 +392,51 @@ class _Blocks:
         return _System((B, width), A, np.array(lower), np.array(upper), least, most, integer.astype(bool))
 
 
-def read_node_rows(problem: Built, rows: Sequence[Row], own: Sequence[str] = ()) -> NodeRows | None:
-    """Read rows on the splits of univariate trees; ``None`` where some read anything else.
+def read_rows(
+    problem: Built, rows: Sequence[Row], own: Sequence[str] = ()
+) -> tuple[NodeRows | None, list[Row]]:
+    """Read rows on the splits of univariate trees.
 
     Parameters
     ----------
     problem
-        What was built.
+        What was built, of univariate trees.
     rows
         The rows, without coefficients that are 0.
     own
         Blocks of variables that the user has added.
+
+    Returns
+    -------
+    NodeRows, list
+        What was read, ``None`` without any; and the rows that read anything else, with those of the user's variables
+        where some of them are tied to it.
     """
     charged = problem.formulation.structure(problem.instance)
-    if not isinstance(charged, UnivariateProblem):
-        return None
+    assert isinstance(charged, UnivariateProblem)
     blocks = _Blocks(problem, charged.thresholds)
     of_node: dict[int, list[Row]] = {}
-    of_several = []
+    of_several, others = list[Row](), list[Row]()
     for row in rows:
         t = blocks.node_of(row) if len(row.columns) else None
-        if t is None:
+        if t is not None:
+            of_node.setdefault(t, []).append(row)
+        elif blocks.means_splits(row, own):
             of_several.append(row)
         else:
-            of_node.setdefault(t, []).append(row)
+            others.append(row)
+    if others:
+        mine = np.concatenate([[], *(problem.model[name].columns.ravel() for name in own)])
+        others += [row for row in of_several if np.isin(row.columns, mine).any()]
+        of_several = [row for row in of_several if not np.isin(row.columns, mine).any()]
+        own = ()
+    read = [*(row for some in of_node.values() for row in some), *of_several]
+    if not read and not own:
+        return None, others
     system = blocks.system(of_several, own) if of_several else None
-    if of_several and system is None:
-        return None
     given = tuple(blocks.given(t, own_rows) for t, own_rows in sorted(of_node.items()))
-    stated = _Stated.of(problem.model, rows, own)
-    return NodeRows(", ".join(dict.fromkeys(stated.names)), charged.thresholds, given, system, stated)
+    if "u" not in blocks.columns and (system is not None or any(split.must for split in given)):
+        # Without binaries for thresholds, the root may have to split and part no sample, which searches do not try.
+        return None, list(rows)
+    stated = StatedRows.of(problem.model, read, own)
+    return NodeRows(", ".join(stated.names), charged.thresholds, given, system, stated), others

@@ -20,7 +20,7 @@ from mipforest.certificates import CertificateError
 from mipforest.certificates.constraints import Box, Constraints, LabelLimit, SplitLimit, UsedLimit
 from mipforest.errors import Unsupported
 from mipforest.heuristics.thresholds import Thresholds
-from mipforest.problem.constraints import LabelRows, NodeRows
+from mipforest.problem.constraints import LabelRows, NodeRows, TreeRows
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.restrictions import Restrictions
 from mipforest.problem.structure import UnivariateProblem
@@ -46,7 +46,7 @@ def check_stated(problem: ProblemData) -> None:
     for constraint in problem.constraints:
         nothing = Restrictions.none(problem.topology.n_branches, problem.data.p, charged.N_min)
         own = constraint.restrict(nothing, problem, charged.thresholds)
-        if own.asked or own.choices or isinstance(constraint, LabelRows | NodeRows):
+        if own.asked or own.choices or isinstance(constraint, LabelRows | NodeRows | TreeRows):
             others.append(str(constraint))
     if others:
         raise Unsupported(

@@ -127,6 +127,8 @@ class _Box:
         (b, g) groups of each limit that count as used.
     best
         Its best tree, of value ``bound``, where that is known from a box around it.
+    step
+        How far beyond ``bound`` its trees are listed next, where they are listed step by step; 0 before the first.
     """
 
     bound: float
@@ -135,6 +137,7 @@ class _Box:
     must: BoolArray = field(compare=False)
     paid: tuple[BoolArray, ...] = field(compare=False)
     best: Tree | None = field(compare=False, default=None)
+    step: float = field(compare=False, default=0.0)
 
 
 @dataclass(eq=False)
@@ -149,11 +152,14 @@ class Solved:
         Its best tree, for scaled features; ``None`` where none is below the incumbent's value.
     ended
         Whether nothing is left to search in it.
+    step
+        Where its trees are listed step by step and are not at their end, the next one.
     """
 
     bound: float
     tree: Tree | None
     ended: bool
+    step: float = 0.0
 
 
 class Constrained:
@@ -228,7 +234,7 @@ class Constrained:
         #: Of each limit on what nodes split on, (|B|, p + 1) the cost of each feature at each node, and of no split.
         self._costs = [self._costs_of(row) for row in own.choices]
         #: Whether trees are listed: until one satisfies what is asked, or beyond the bound of prices.
-        self._lists = bool(own.asked) or own.sums is not None
+        self._lists = bool(own.asked or own.completion) or own.sums is not None
         self.bound, self.nodes, self.ended, self.interrupted, self.why_none = 0.0, 0, False, False, ""
         self.on_workers, self.lost = False, ""
         self._closed, self._number = np.inf, 0
@@ -270,6 +276,8 @@ class Constrained:
                 parts = None if found.tree is None else self._parts(box, found.tree)
                 parts = told if parts is None and not found.ended else parts
                 best = found.tree if found.ended else None
+                if parts is None and not found.ended and found.step:
+                    parts = [replace(box, step=found.step)]
             if parts is None:
                 self._closed = min(self._closed, bound)
                 continue
@@ -555,6 +563,11 @@ class Constrained:
             dearer = (choices[:, -1] < np.inf) & (choices[:, :-1].min(axis=1) < choices[:, -1])
             if dearer.any():
                 return self._parts_by_choice(box, int(dearer.argmax()), choices)
+        if self.restrictions.completion is not None:
+            above = np.append(True, box.must[(np.arange(1, len(box.must)) - 1) // 2])
+            left_open = box.allowed.any(axis=1) & ~box.must & above
+            if left_open.any():
+                return self._parts_by_split(box, np.flatnonzero(left_open))
         if not (self._lists and self.restrictions.conflicts):
             return None
         features, left = np.full(len(box.must), ANY, dtype=np.int64), list[int]()
@@ -658,7 +671,7 @@ class Constrained:
         rows, here = self._budgets, self._features(box)
         everything = np.isin(np.arange(len(self._origin)), here)
         own = self.restrictions
-        more = self._required or own.splits or own.choices or own.conflicts
+        more = self._required or own.splits or own.choices or own.conflicts or own.completion
         few_features = self._number or len(here) < 3 or all(row.paid(everything) <= row.limit for row in rows)
         if few_features or more or not self._is_even(box, here):
             return None
@@ -720,19 +733,38 @@ class Constrained:
         """
         charged, numbers = self._charged(box)
         own = None if self._is_even(box, self._features(box)) else box
+        if box.step:
+            return self._listed(charged, numbers, Solved(box.bound, None, ended=False), own, box.step)
         if self.restrictions.sums is None:
             found = self._exact(charged, numbers, box=own)
         else:
             found = self._limited(charged, numbers, own)
         if found.tree is not None and self._parts(box, found.tree) is not None:
             return found
-        if found.tree is not None and np.isfinite(self.incumbent.offer(found.tree)) and found.ended:
+        if self.restrictions.completion is not None:
+            if found.tree is not None and found.ended:
+                least = self._complete(found.tree)
+                if not self._features(box).size:  # the tree without a split is its only one
+                    return Solved(max(found.bound, least), None, ended=least > -np.inf)
+                if self._is_closed(found.bound):
+                    return replace(found, tree=None)
+        elif found.tree is not None and np.isfinite(self.incumbent.offer(found.tree)) and found.ended:
             return found
         # Prices leave a gap, or the tree breaks what is asked of trees: the first one that is listed is the best one.
         is_left = self._lists and not (found.ended and found.tree is None)
         if is_left and lists and self.problem.topology.depth <= MAX_LISTED and not self._over():
-            return self._listed(charged, numbers, found, own)
+            return self._listed(charged, numbers, found, own, box.step)
         return replace(found, ended=False) if is_left else found
+
+    def _complete(self, tree: Tree, *, labels: bool = False) -> float:
+        """Offer the best tree with the splits of a tree that has a point; return a lower bound on all of these."""
+        assert self.restrictions.completion is not None
+        completed, value = self.restrictions.completion(tree, labels=labels), np.inf
+        if completed.tree is not None:
+            value = self.incumbent.offer(completed.tree)
+            if value == np.inf:  # a point of the model that the definition refuses
+                return -np.inf
+        return value if completed.proven else -np.inf
 
     def _charged(self, box: _Box) -> tuple[UnivariateProblem, IntArray]:
         """Return what the trees of a box are charged, and (q,) what its thresholds are among all."""
@@ -929,11 +961,17 @@ class Constrained:
         return LagrangianSearch(trees, exact_tree, guess, look, settings.gap, box)
 
     def _listed(
-        self, charged: UnivariateProblem, numbers: IntArray, found: Solved, box: _Box | None
+        self,
+        charged: UnivariateProblem,
+        numbers: IntArray,
+        found: Solved,
+        box: _Box | None,
+        step: float = 0.0,
     ) -> Solved:
         """List trees of a box by rising objective until one satisfies everything.
 
-        ``box`` is given where it differs from node to node.
+        Where trees are completed, which may cost them something, they are listed one ``step`` beyond the bound only:
+        another box may be worth more. ``box`` is given where it differs from node to node.
         """
         from mipforest.searches.exact.nearly_optimal import compile_kernels, list_trees
 
@@ -942,8 +980,13 @@ class Constrained:
         none = self._tree(np.full(problem.topology.n_branches, -1), numbers)
         within_box = None if box is None else self._within(box)
         best, leaf = found.bound, problem.formulation.evaluate(none, problem.instance)
-        step = FIRST_STEP * max(leaf - best, SMALL * abs(best), SMALL)
-        proven, seen = found.bound, -np.inf
+        frees_labels = self.restrictions.completion is not None and self.restrictions.sums is None
+        # No listed tree is worth more.
+        worst = leaf if charged.loss != "classes" or frees_labels else _worst(charged)
+        worst += charged.split_cost / charged.unit * problem.topology.n_branches
+        completes, may_be_less = self.restrictions.completion is not None, np.inf
+        proven, seen = found.bound, found.bound if step else -np.inf
+        step = step or FIRST_STEP * max(leaf - best, SMALL * abs(best), SMALL)
         while not self._over():
             within = min(best + step, self.incumbent.value)
             trees = list_trees(
@@ -952,7 +995,7 @@ class Constrained:
                 budget=within,
                 most=MOST_LISTED,
                 shrink=False,
-                all_labels=charged.loss == "classes",
+                all_labels=charged.loss == "classes" and not frees_labels,
                 limits=self.restrictions.sums,
                 columns=None,
                 box=within_box,
@@ -962,19 +1005,34 @@ class Constrained:
             for k in order[trees.value[order] > seen].tolist():
                 if trees.value[k] >= self.incumbent.value or self._over():
                     break
-                labels = trees.label[k] if charged.loss == "classes" else None
-                tree = self._tree(trees.chosen[k], numbers, labels, as_it_is=box is not None)
+                labels = trees.label[k] if charged.loss == "classes" and not frees_labels else None
+                tree = self._tree(trees.chosen[k], numbers, labels, as_it_is=box is not None or completes)
                 self.nodes += 1
+                if completes:
+                    if self._complete(tree, labels=labels is not None) == -np.inf:
+                        may_be_less = min(may_be_less, float(trees.value[k]))
+                    continue
                 is_within = all(row.paid(self._used(tree)) <= row.limit for row in self._budgets)
                 if is_within and np.isfinite(self.incumbent.offer(tree)):
                     return Solved(max(proven, float(trees.value[k])), None, ended=True)
-            if not (trees.ended and trees.whole):
+            if not (trees.ended and trees.whole) or may_be_less < np.inf:
+                return Solved(proven, None, ended=False)
+            if completes and self._over():  # not all that are listed were completed
                 return Solved(proven, None, ended=False)
             proven, seen = max(proven, min(within, self.incumbent.value)), within
             if within >= self.incumbent.value:
                 return Solved(self.incumbent.value, None, ended=True)
+            if within > worst:
+                return Solved(np.inf, None, ended=True)
             step *= GROWTH
+            if completes:
+                return Solved(proven, None, ended=False, step=step)
         return Solved(proven, None, ended=False)
+
+
+def _worst(charged: UnivariateProblem) -> float:
+    """Return what the worst labels of all samples are charged."""
+    return float(charged.prediction_costs.max(axis=1).sum()) / charged.unit + charged.offset
 
 
 def _upwards(t: int) -> list[int]:

@@ -1,0 +1,228 @@
+r"""Rows by hand on anything that a model says of univariate trees: labels of leaves, where samples go, thresholds.
+
+Splits leave little of a model open: the labels of leaves, thresholds within a gap between the samples of a node, and a
+user's own variables. So a search keeps any rows by *completing* trees. It lists them by rising objective, each with its
+best leaves, and asks for the best point of the model among those whose nodes split on the same features and part the
+samples alike. The value that is listed bounds all that are still to come, and the best point of those before is the
+optimum once it is no greater.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from mipforest.arrays import FloatArray
+from mipforest.data import Dataset
+from mipforest.heuristics.thresholds import Thresholds, tree_of_thresholds
+from mipforest.model import Model
+from mipforest.model.matrix import Values
+from mipforest.problem.constraints import rows as helpers
+from mipforest.problem.constraints.constraint import Built, Holding, Named
+from mipforest.problem.constraints.node_rows import Row, StatedRows
+from mipforest.problem.model_changes import free_name
+from mipforest.problem.operations import Instance, Operations
+from mipforest.problem.restrictions import Completed, Restrictions
+from mipforest.problem.structure import UnivariateProblem
+from mipforest.settings import FEASIBILITY_TOLERANCE
+from mipforest.solvers.solution import Status
+from mipforest.solving import solve
+from mipforest.trees import Predictor, Topology, Tree
+
+#: Seconds for the point of one tree, whose splits are given.
+COMPLETION_SECONDS = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Declared:
+    """A formulation declared in a model of its own."""
+
+    formulation: Operations
+    instance: Instance
+    model: Model
+
+    @property
+    def data(self) -> Dataset:
+        """Training samples."""
+        return self.instance.data
+
+    @property
+    def topology(self) -> Topology:
+        """Index sets of the tree."""
+        return self.instance.topology
+
+    def free_name(self, name: str) -> str:
+        """Return a name that no block has yet."""
+        return free_name(self.model, name)
+
+
+@dataclass(frozen=True)
+class TreeRows(Named):
+    """Rows on any variables of a model of univariate trees.
+
+    Attributes
+    ----------
+    name
+        Names of the rows.
+    built
+        What they were written on.
+    stated
+        The rows, and the user's variables.
+    """
+
+    name: str
+    built: Built = field(repr=False, compare=False)
+    stated: StatedRows = field(repr=False, compare=False)
+
+    kind: ClassVar[str] = "rows"
+    by_completion: ClassVar[bool] = True
+
+    def rows(self, problem: Built) -> None:
+        """Add the rows, and the user's variables."""
+        self.stated.add_to(problem)
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Return 1 where the model with these rows alone has a point of the tree, else 0."""
+        assert isinstance(tree, Tree)
+        own, scaled = self._alone, tree.rescaled(data.encoding.offset, data.encoding.scale).unscaled()
+        met = _has_point(own, scaled)
+        return Holding(float(met), 1.0, None, met)
+
+    @cached_property
+    def _alone(self) -> _Declared:
+        """The formulation with these rows and no others."""
+        built = self.built
+        own = _Declared(built.formulation, built.instance, Model(built.formulation.name))
+        own.formulation.declare(own.model, own.instance)
+        self.rows(own)
+        return own
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
+        """Let the search complete trees to points of the model, with all rows that are in it."""
+        if own.completion is not None:
+            return own
+
+        return replace(own, completion=_Completing(problem, self.stated.names))
+
+
+def _values(built: Built, tree: Tree) -> Values:
+    """Return the values of the blocks of a model for a tree (for scaled features), but for those of a user."""
+    model, formulation = built.model, built.formulation
+    values = formulation.encode(tree, built.instance)
+    values |= formulation.expressions(model, built.instance).encode(tree)
+    return values | helpers.encode_switches(model, tree, values)
+
+
+def _has_values(built: Built, tree: Tree) -> bool:
+    """Return whether the values of a tree (for scaled features) are a point of a model, and the only one."""
+    values = _values(built, tree)
+    told = values.keys() >= built.model.variables.keys()
+    return told and bool(built.model.violations(values).max <= FEASIBILITY_TOLERANCE)
+
+
+def _has_point(built: Built, tree: Tree) -> bool:
+    """Return whether a model has a point of a tree (for scaled features)."""
+    values, rest = _values(built, tree), built.model.copy()
+    if values.keys() >= built.model.variables.keys():
+        return bool(built.model.violations(values).max <= FEASIBILITY_TOLERANCE)
+    for name, value in values.items():
+        if rest[name].integer.all():
+            rest[name].fix(value)
+    return solve(rest, "highs", time_limit=COMPLETION_SECONDS).x is not None
+
+
+class _Completing:
+    """Completes trees to points of a model.
+
+    Parameters
+    ----------
+    problem
+        With all rows that were added.
+    names
+        Of the rows for which trees are completed.
+    """
+
+    def __init__(self, problem: Built, names: Sequence[str]) -> None:
+        self._problem, self._model = problem, problem.model
+        self._expressions = problem.formulation.expressions(problem.model, problem.instance)
+        n = problem.model.matrix().n_columns
+        blocks = [block for name, block in problem.model.constraints.items() if name in names]
+        A = sparse.vstack(
+            [sparse.csr_array((b.A.data, b.A.indices, b.A.indptr), (b.A.shape[0], n)) for b in blocks]
+        )
+        self._positive, self._negative = A.maximum(0.0), A.minimum(0.0)
+        self._lower, self._upper = (
+            np.concatenate([getattr(block, side) for block in blocks]) for side in ("lower", "upper")
+        )
+        sides = np.where(np.isfinite(self._lower), self._lower, self._upper)
+        #: (r,) what a row may be missed by.
+        self._missed = FEASIBILITY_TOLERANCE * np.maximum(1.0, np.abs(sides))
+
+    def __call__(self, tree: Tree, *, labels: bool) -> Completed:
+        """Return the best tree among those whose nodes split on the features of a tree and part the samples as it does.
+
+        With ``labels``, leaves that hold samples keep theirs.
+        """
+        bounds = self._expressions.alike(tree, labels=labels)
+        assert bounds is not None  # :func:`read_tree_rows` has asked
+        model, form = self._model, self._model.matrix()
+        lower, upper = form.col_lower.copy(), form.col_upper.copy()
+        for name, (least, most) in bounds.items():
+            columns = model[name].columns
+            lower[columns], upper[columns] = (
+                np.maximum(least, lower[columns]),
+                np.minimum(most, upper[columns]),
+            )
+        if (lower > upper).any() or not self._may_hold(lower, upper):
+            return Completed(None, proven=True)
+        if _has_values(self._problem, tree):  # its leaves are the best ones
+            return Completed(tree, proven=True)
+        rest = model.copy()
+        for name in bounds:
+            columns = model[name].columns
+            rest[name].set_bounds(lower[columns], upper[columns])
+        found = solve(rest, "highs", time_limit=COMPLETION_SECONDS)
+        best = None
+        if found.x is not None:
+            best = self._problem.formulation.decode(found.values, self._problem.instance)
+            assert isinstance(best, Tree)
+        return Completed(best, found.status in (Status.OPTIMAL, Status.INFEASIBLE))
+
+    def _may_hold(self, lower: FloatArray, upper: FloatArray) -> bool:
+        """Return whether each row for itself has a point within bounds."""
+        least = self._positive @ lower + self._negative @ upper
+        most = self._positive @ upper + self._negative @ lower
+        return bool(
+            (least <= self._upper + self._missed).all() and (most >= self._lower - self._missed).all()
+        )
+
+
+def read_tree_rows(problem: Built, rows: Sequence[Row], own: Sequence[str] = ()) -> TreeRows | None:
+    """Read any rows of a model of univariate trees; ``None`` where trees are not completed.
+
+    They are not in models without binaries for thresholds, whose root may split and part no sample, and in those of
+    quadratic objective with variables of the user's.
+
+    Parameters
+    ----------
+    problem
+        What was built.
+    rows
+        The rows, without coefficients that are 0.
+    own
+        Blocks of variables that the user has added.
+    """
+    model, (formulation, instance) = problem.model, (problem.formulation, problem.instance)
+    charged, alone = formulation.structure(instance), np.full(problem.topology.n_branches, -1)
+    assert isinstance(charged, UnivariateProblem)
+    leaf = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, alone)
+    completes = formulation.expressions(model, instance).alike(leaf, labels=False) is not None
+    if not completes or (own and model.matrix().Q is not None):
+        return None
+    stated = StatedRows.of(model, rows, own)
+    return TreeRows(", ".join(stated.names), problem, stated)
