@@ -187,10 +187,11 @@ class _Completing:
             columns = model[name].columns
             rest[name].set_bounds(lower[columns], upper[columns])
         found = solve(rest, "highs", time_limit=COMPLETION_SECONDS)
-        best = None
+        best: Tree | None = None
         if found.x is not None:
-            best = self._problem.formulation.decode(found.values, self._problem.instance)
-            assert isinstance(best, Tree)
+            decoded = self._problem.formulation.decode(found.values, self._problem.instance)
+            assert isinstance(decoded, Tree)
+            best = decoded
         return Completed(best, found.status in (Status.OPTIMAL, Status.INFEASIBLE))
 
     def _may_hold(self, lower: FloatArray, upper: FloatArray) -> bool:
