@@ -6,9 +6,9 @@ Samples with equal features go to the same leaf, and are merged into groups firs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +17,9 @@ from mipforest.arrays import FloatArray, IntArray, SparseMatrix
 from mipforest.data import Dataset
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import midpoints
+
+#: Parts of the thresholds of a data set that are kept: as many as a few edits of a tree ask for.
+KEPT = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,17 @@ class Thresholds:
         return len(self.feature)
 
     def among(self, features: IntArray) -> tuple[Thresholds, IntArray]:
-        """Return the thresholds of some features, which are numbered anew, and (q,) what each is among these."""
+        """Return the thresholds of some features, which are numbered anew, and (q,) what each is among these.
+
+        The last few answers are kept, and what searches keep of them: problems that differ in constraints ask again.
+        """
+        return self._kept_among(tuple(features.tolist()))
+
+    @cached_property
+    def _kept_among(self) -> Callable[[tuple[int, ...]], tuple[Thresholds, IntArray]]:
+        return lru_cache(KEPT)(lambda features: self._among(np.array(features, dtype=np.int64)))
+
+    def _among(self, features: IntArray) -> tuple[Thresholds, IntArray]:
         every = np.arange(len(self))
         numbers = np.concatenate([every[:0], *(every[self.of(j)] for j in features)])
         X, some, group = np.unique(self.X[:, features], axis=0, return_index=True, return_inverse=True)
@@ -68,7 +81,20 @@ class Thresholds:
         return few, numbers
 
     def with_copies(self, chosen: Sequence[IntArray]) -> Thresholds:
-        """Return these thresholds, and some of them once more: each set of one feature's, as those of a further one."""
+        """Return these thresholds, and some of them once more: each set of one feature's, as those of a further one.
+
+        The last few answers are kept, as those of :meth:`among` are.
+        """
+        return self._kept_copies(tuple(own.tobytes() for own in chosen))
+
+    @cached_property
+    def _kept_copies(self) -> Callable[[tuple[bytes, ...]], Thresholds]:
+        def copies(chosen: tuple[bytes, ...]) -> Thresholds:
+            return self._with_copies([np.frombuffer(own, dtype=np.int64) for own in chosen])
+
+        return lru_cache(KEPT)(copies)
+
+    def _with_copies(self, chosen: Sequence[IntArray]) -> Thresholds:
         p, columns, left = self.n_features, [self.X], [self.left]
         for own in chosen:
             # The new feature counts the thresholds that a group is not below.

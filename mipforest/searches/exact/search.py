@@ -41,8 +41,12 @@ WALKED_WEIGHTS = 1e9
 #: Least depth of a search on a cluster: with fewer levels there are no open nodes to hand out.
 LEAST_ON_WORKERS = 3
 
-#: Distinct rows of problems, which compiling and searching both ask for.
-_ROWS: WeakKeyDictionary[UnivariateProblem, tuple[Rows, float]] = WeakKeyDictionary()
+#: Sets of distinct rows of the same thresholds that are kept.
+MAX_KEPT = 4
+
+#: Distinct rows by thresholds, with what else they depend on: compiling and searching ask for them, and problems that
+#: differ in constraints alone.
+_ROWS: WeakKeyDictionary[Thresholds, list[tuple[tuple[object, ...], Rows, float]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,9 +242,16 @@ def exact_search(
 
 def rows_of(problem: UnivariateProblem) -> tuple[Rows, float]:
     """Return the distinct rows of a problem, and what every tree loses beside them."""
-    if problem not in _ROWS:
-        _ROWS[problem] = distinct_rows(_capped(problem))
-    return _ROWS[problem]
+    known = _ROWS.setdefault(problem.thresholds, [])
+    arrays = (problem.y, problem.weight, problem.costs, problem.table)
+    for (*others, loss, N_min), rows, base in known:
+        same = all(one is other for one, other in zip(arrays, others, strict=True))
+        if same and (loss, N_min) == (problem.loss, problem.N_min):
+            return rows, base
+    rows, base = distinct_rows(_capped(problem))
+    known.append(((*arrays, problem.loss, problem.N_min), rows, base))
+    del known[:-MAX_KEPT]
+    return rows, base
 
 
 def _capped(problem: UnivariateProblem) -> UnivariateProblem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -268,6 +269,12 @@ class LossTables:
         return LossTables(own, plain, self.loops._replace(words=words, sized=sized, must=must))
 
 
+#: Numbers of rows, features times rows, up to which tables are kept.
+MAX_KEPT = 1_000_000
+
+#: Tables by their rows.
+_TABLES: WeakKeyDictionary[Rows, LossTables] = WeakKeyDictionary()
+
 #: In the place of sides that others work with.
 NO_SIDES = (Side(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 2), np.int64)),) * 2
 
@@ -316,7 +323,19 @@ def _at_work(tables: Any, rows: Any) -> RowsAtWork:
 
 
 def tables_of(rows: Rows) -> LossTables:
-    """Return the tables of rows: by vectors or for plain loops, with leaf sizes or without."""
+    """Return the tables of rows: by vectors or for plain loops, with leaf sizes or without.
+
+    Those of moderate size are kept as long as the rows are: no search writes into them.
+    """
+    if (kept := _TABLES.get(rows)) is not None:
+        return kept
+    tables = _tables_of(rows)
+    if rows.rank.size <= MAX_KEPT:
+        _TABLES[rows] = tables
+    return tables
+
+
+def _tables_of(rows: Rows) -> LossTables:
     own = plain_tables(rows) if rows.kind is None else _walked_tables(rows)
     plain, size_below = None, None
     if rows.N_min > 1:
