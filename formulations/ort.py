@@ -88,7 +88,7 @@ from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
 from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.model import LinearExpr, Model, Values
-from mipforest.objectives.losses import LOSSES, LeafLoss
+from mipforest.objectives.losses import LeafLoss, PinballLoss, leaf_loss
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges
@@ -125,6 +125,16 @@ class RegressionTree(Formulation):
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
     loss: str = parameter("squared", "loss of the predictions", choices=("squared", "absolute"))
 
+    @property
+    def level(self) -> float:
+        """Level of the quantile that a leaf predicts, of absolute losses: 1/2 is the median."""
+        return 0.5
+
+    @property
+    def leaf_loss(self) -> LeafLoss:
+        """Loss of the predictions."""
+        return leaf_loss(self.loss, self.level)
+
     def check_data(self, data: Dataset, topology: Topology) -> None:
         if data.task != "regression":
             raise DataError(
@@ -149,6 +159,7 @@ class RegressionTree(Formulation):
             N_min=self.N_min,
             unit=leaves.baseline,
             weight=data.weights if data.weighted else None,
+            level=self.level,
         )
 
     def _routing(self, data: Dataset, topology: Topology) -> Routing:
@@ -218,7 +229,7 @@ class ConstantLeafTree(RegressionTree):
             topology=topology,
             budget=budget or TimeBudget(),
             routing=self._routing(data, topology),
-            leaves=ConstantLeaves(data, LOSSES[self.loss]),
+            leaves=ConstantLeaves(data, self.leaf_loss),
         )
 
     def encode(self, tree: Tree, instance: OrtInstance) -> dict[str, FloatArray]:
@@ -257,8 +268,11 @@ class Ort(ConstantLeafTree):
             super().declare(m, instance)
             return
         complexity = instance.routing.declare(m)  # (a) - (d), (2.5) - (2.8)
-        squared = self.loss == "squared"
-        losses = self._declare_means(m, instance) if squared else self._declare_medians(m, instance)
+        loss, squared = self.leaf_loss, self.loss == "squared"
+        if isinstance(loss, PinballLoss):
+            losses = self._declare_quantiles(m, instance, loss)
+        else:
+            losses = self._declare_means(m, instance)
         objective = (1 / instance.leaves.baseline) * losses + self.alpha * complexity
         m.minimize(objective)  # (4.7)
         if instance.roots is not None and isinstance(instance.routing, ThresholdRouting):
@@ -296,10 +310,10 @@ class Ort(ConstantLeafTree):
         )
         return losses
 
-    def _declare_medians(self, m: Model, instance: OrtInstance) -> LinearExpr:
+    def _declare_quantiles(self, m: Model, instance: OrtInstance, loss: PinballLoss) -> LinearExpr:
         """Write rows (j) to (l); return the absolute loss of the tree."""
         y, each = instance.leaves.y, instance.data.weights
-        low, high = range_of_medians(y, each, self.N_min)
+        low, high = range_of_quantiles(loss, y, each, self.N_min)
         group, target, count = distinct_targets(y, each, instance.routing.group)
         v = m.continuous(
             "beta0", instance.topology.leaves, lower=low, upper=high, meaning="prediction of a leaf"
@@ -307,13 +321,13 @@ class Ort(ConstantLeafTree):
         L = m.continuous(
             "L",
             len(target),
-            lower=np.maximum(0, np.maximum(low - target, target - high)),
+            lower=np.maximum(loss.of(np.maximum(low - target, 0.0)), loss.of(np.minimum(high - target, 0.0))),
             meaning="absolute loss of a target in a group",
         )  # (l)
-        away = 1 - m["z"][group]
+        away, (up, down) = 1 - m["z"][group], loss.of(np.array([-1.0, 1.0]))
         above, below = (target - low)[:, None], (high - target)[:, None]
-        m.add("loss_above", L[:, None] >= target[:, None] - v - above * away)  # (j)
-        m.add("loss_below", L[:, None] >= v - target[:, None] - below * away)  # (k)
+        m.add("loss_above", L[:, None] >= up * (target[:, None] - v - above * away))  # (j)
+        m.add("loss_below", L[:, None] >= down * (v - target[:, None] - below * away))  # (k)
         losses: LinearExpr = count @ L
         return losses
 
@@ -328,7 +342,7 @@ class Ort(ConstantLeafTree):
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> OrtInstance:
         if self.variant == "paper":
             return super().bind(data, topology, budget)
-        thresholds, leaves = find_thresholds(data), ConstantLeaves(data, LOSSES[self.loss])
+        thresholds, leaves = find_thresholds(data), ConstantLeaves(data, self.leaf_loss)
         instance = OrtInstance(
             data=data,
             topology=topology,
@@ -368,7 +382,7 @@ class Ort(ConstantLeafTree):
         if self.loss == "squared":
             return {**routing.encode(tree), "beta0": v, "f": f}
         group, target, _ = distinct_targets(leaves.y, instance.data.weights, routing.group)
-        return {**routing.encode(tree), "beta0": v, "L": np.abs(f.sum(axis=1)[group] - target)}
+        return {**routing.encode(tree), "beta0": v, **self.leaf_loss.encode(f.sum(axis=1)[group] - target)}
 
     def start(self, name: str, instance: OrtInstance, *, seed: int = 0) -> Tree:
         if name != "depth-two":
@@ -606,9 +620,12 @@ def range_of_means(y: FloatArray, weight: FloatArray, N_min: int) -> tuple[float
     return min(low, high), max(low, high)  # equal means may cross by rounding
 
 
-def range_of_medians(y: FloatArray, weight: FloatArray, N_min: int) -> tuple[float, float]:
-    """Return bounds on the weighted median of at least ``N_min`` of the targets (n,), as :func:`range_of_means`."""
+def range_of_quantiles(
+    loss: PinballLoss, y: FloatArray, weight: FloatArray, N_min: int
+) -> tuple[float, float]:
+    """Return bounds on the weighted quantile of at least ``N_min`` of the targets (n,), as :func:`range_of_means`."""
     ordered = np.sort(y)
     if (weight != weight[0]).any():
         return float(ordered[0]), float(ordered[-1])
-    return float(np.median(ordered[:N_min])), float(np.median(ordered[-N_min:]))
+    equal = np.ones(N_min)
+    return loss.best_constant(ordered[:N_min], equal), loss.best_constant(ordered[-N_min:], equal)

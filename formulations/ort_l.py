@@ -63,7 +63,7 @@ from formulations.splits.univariate import ONE_FEATURE, RoutingExpressions, leav
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.model import LinearExpr, Model, Values, VarArray
-from mipforest.objectives.losses import LOSSES
+from mipforest.objectives.losses import leaf_loss
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import parameter
@@ -258,7 +258,7 @@ class OrtL(RegressionTree):
             routing=self._routing(data, topology),
             leaves=LinearLeaves(
                 data,
-                LOSSES[self.loss],
+                leaf_loss(self.loss),
                 lam=self.lam,
                 regulariser=self.regulariser,
                 M_r=self.M_r,

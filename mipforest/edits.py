@@ -471,7 +471,8 @@ class EditSession:
     def _with(self, constraints: Sequence[Constraint]) -> Problem:
         """Return the problem with some constraints, without rows where searches need none."""
         problem = self.problem
-        if not isinstance(problem.structure, UnivariateProblem) or problem.unfinished:
+        asks_rows = any(one.by_completion for one in constraints)
+        if asks_rows or not isinstance(problem.structure, UnivariateProblem) or problem.unfinished:
             return problem.with_only(constraints)
         searched = problem.without_rows().with_only(constraints)
         return searched if Auto().takes(searched) else problem.with_only(constraints)

@@ -292,9 +292,22 @@ def test_a_file_that_is_no_session_is_refused(tmp_path, content, why):
 
 def test_rows_that_are_no_constraint_are_refused():
     problem = built("oct", 1)
-    problem.model.add("first_label", problem.model["c"][0, 0] == 1)
+    problem.model.minimize(problem.model.objective_expression + 0.1 * problem.model["c"][0, 0])
     with pytest.raises(DataError, match=r"state them by problem\.constrain"):
         EditSession(problem)
+
+
+def test_rows_on_labels_of_leaves_stay_beside_edits():
+    problem = built("oct", 2)
+    problem.model.add("first_label", problem.model["c"][0, 0] == 1)
+    session = EditSession(problem, time_limit=30)
+    free = session.best()
+    session.forbid(problem.data.features.labels[0])
+    within = session.best()
+    assert free.verified
+    assert within.verified
+    assert within.tree.classes[within.tree.leaf_value[0]] == problem.data.classes[0]
+    assert at_least(within.objective, free.objective)
 
 
 def test_trees_of_hyperplanes_are_edited_too():

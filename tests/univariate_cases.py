@@ -13,13 +13,20 @@ from mipforest.searches.local import LocalProblem
 LOSSES = ("classes", "squared", "absolute")
 
 
-def leaf_cost(loss, y, weight, costs):
+def leaf_cost(loss, y, weight, costs, level=0.5):
     """Cost of a leaf with its best prediction, by the definition."""
     if loss == "classes":
         return lambda rows: (weight[rows, None] * costs[y[rows]]).sum(axis=0).min()
     if loss == "squared":
         return lambda rows: (weight[rows] * (y[rows] - np.average(y[rows], weights=weight[rows])) ** 2).sum()
-    return lambda rows: (weight[rows, None] * np.abs(y[rows, None] - y[rows])).sum(axis=0).min()
+
+    def pinball(rows):
+        errors = y[rows, None] - y[rows]
+        return (
+            (2.0 * weight[rows, None] * np.maximum(level * errors, (level - 1.0) * errors)).sum(axis=0).min()
+        )
+
+    return pinball
 
 
 class Case:
@@ -37,6 +44,7 @@ class Case:
         self.n_min = min(n, int(rng.integers(1, 6)) if rng.random() < 0.5 else 1)
         self.depth = int(rng.integers(1, 5)) if n < 9 else int(rng.integers(1, 4))
         self.split_cost = float(rng.choice([0.0, 0.3, 1.0]))
+        self.level = (0.5, 0.9, 0.5, 0.2)[seed // 3 % 4] if self.loss == "absolute" else 0.5
         weight = None if rng.random() < 0.5 else rng.choice([1.0, 2.0, 0.5, 0.37], n)
         costs = None
         if self.loss == "classes":
@@ -57,6 +65,7 @@ class Case:
             y,
             np.ones(n) if weight is None else weight,
             1.0 - np.eye(K) if costs is None else costs,
+            self.level,
         )
         self.problem = UnivariateProblem(
             thresholds=self.thresholds,
@@ -66,6 +75,7 @@ class Case:
             N_min=self.n_min,
             weight=weight,
             costs=costs,
+            level=self.level,
         )
 
     def enumerated(self, rows, depth):

@@ -322,6 +322,37 @@ class ORTRegressor(PaperEstimator, TreeRegressor):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
+class QuantileTreeRegressor(PaperEstimator, TreeRegressor):
+    """Optimal tree of univariate splits whose leaves predict a quantile (:mod:`formulations.quantile`).
+
+    Parameters
+    ----------
+    tau
+        Level of the quantile, above 0 and below 1: 0.9 for a number that nine of ten targets are below.
+    alpha
+        Cost of a split, relative to the loss of the best constant; at least 0.
+    N_min
+        Least number of samples in a leaf that holds any; at least 1.
+    depth, and all others
+        As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
+
+    Notes
+    -----
+    ``score`` is that of every regressor, R2. :func:`sklearn.metrics.mean_pinball_loss` and
+    :func:`sklearn.metrics.d2_pinball_score` with ``alpha=tau`` say how good the quantiles are.
+    """
+
+    _formulations = ("quantile",)
+
+    tau: float = 0.5
+    alpha: float = 0.0
+    N_min: int = 1
+
+    def _formulation_name(self) -> str:
+        return "quantile"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class RiskScoreClassifier(PaperEstimator, TreeClassifier):
     """Score card of least log-loss: a few rules with whole points, whose total stands for a risk, two classes.
 

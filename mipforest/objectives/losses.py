@@ -8,7 +8,8 @@ entry-point group ``mipforest.losses``.
 **Norms.** A norm states itself in a model, gives its value, and bounds weights: a charge of at most c keeps
 :math:`\|w\| \le r(c)` in the norm itself, hence :math:`|w^\top u| \le r(c) \|u\|_*` in its dual.
 
-**Leaves** of a regression tree are charged absolute or squared errors, as weighted sums over samples.
+**Leaves** of a regression tree are charged squared errors, or absolute ones that may count differently above and below
+the target, as weighted sums over samples.
 
 **Log-loss**, :math:`f(v) = \log(1 + e^{-v})`, by tangents. f is convex, so every tangent lies below it, and so does
 the largest of several (T. Sato, Y. Takano, R. Miyashiro, A. Yoshise, *Feature subset selection for logistic regression
@@ -584,31 +585,58 @@ class LeafLoss(ABC):
         return self.total(self.best_constant(y, weight) - y, weight)
 
 
-class AbsoluteLoss(LeafLoss):
-    """Sum of absolute errors; rows (4.4), (4.5) of Dunn's thesis."""
+#: Share of a weight by which rounding may change sums of weights.
+ROUNDING = 1e-12
+
+
+class PinballLoss(LeafLoss):
+    r"""Twice the pinball loss: :math:`2 \tau` times what a prediction is too low by, :math:`2 (1 - \tau)` too high.
+
+    Its best constant is the quantile of level :math:`\tau`. At 1/2 it is the absolute loss: rows (4.4), (4.5) of Dunn's
+    thesis.
+
+    Parameters
+    ----------
+    level
+        The level, above 0 and below 1.
+    """
+
+    def __init__(self, level: float = 0.5) -> None:
+        self.level = level
+
+    def of(self, errors: FloatArray) -> FloatArray:
+        """Return the loss of each error, prediction minus target."""
+        lost: FloatArray = 2.0 * np.where(errors < 0.0, self.level, 1.0 - self.level) * np.abs(errors)
+        return lost
 
     def total(self, errors: FloatArray, weight: FloatArray) -> float:
-        return float((weight * np.abs(errors)).sum())
+        return float(weight @ self.of(errors))
 
-    def best_constant(self, y: FloatArray, weight: FloatArray) -> float:
-        """Return the weighted median, midway between both middle targets."""
+    def range_of_best(self, y: FloatArray, weight: FloatArray) -> tuple[float, float]:
+        """Return the least and the greatest constant prediction of least loss for targets (n,), n >= 1."""
         order = np.argsort(y, kind="stable")
         below = np.cumsum(weight[order])
-        first, last = np.searchsorted(below, below[-1] / 2), np.searchsorted(below, below[-1] / 2, "right")
-        return float((y[order[first]] + y[order[last]]) / 2)
+        goal, missed = self.level * below[-1], ROUNDING * below[-1]
+        first, last = np.searchsorted(below, goal - missed), np.searchsorted(below, goal + missed, "right")
+        return float(y[order[first]]), float(y[order[min(int(last), len(y) - 1)]])
+
+    def best_constant(self, y: FloatArray, weight: FloatArray) -> float:
+        """Return the weighted quantile, midway between both targets where it is any of a range."""
+        first, last = self.range_of_best(y, weight)
+        return (first + last) / 2
 
     def greatest_error(self, total: float, weight: FloatArray) -> float:
-        return total / float(weight.min())
+        return total / (2.0 * min(self.level, 1.0 - self.level) * float(weight.min()))
 
     def declare(self, m: Model, errors: LinearExpr, weight: FloatArray) -> LinearExpr:
         L = m.nonnegative("L", errors.shape, meaning="loss of a sample, or of a leaf")
-        m.add("loss_above", L >= errors)  # (4.4)
-        m.add("loss_below", L >= -errors)  # (4.5)
+        m.add("loss_above", L >= 2.0 * (1.0 - self.level) * errors)  # (4.4)
+        m.add("loss_below", L >= -2.0 * self.level * errors)  # (4.5)
         total: LinearExpr = weight @ L
         return total
 
     def encode(self, errors: FloatArray) -> dict[str, FloatArray]:
-        return {"L": np.abs(errors)}
+        return {"L": self.of(errors)}
 
 
 class SquaredLoss(LeafLoss):
@@ -630,5 +658,6 @@ class SquaredLoss(LeafLoss):
         return {}
 
 
-#: The losses by name.
-LOSSES: dict[str, LeafLoss] = {"absolute": AbsoluteLoss(), "squared": SquaredLoss()}
+def leaf_loss(name: str, level: float = 0.5) -> LeafLoss:
+    """Return the loss ``"squared"``, or ``"absolute"`` with the level of its quantile."""
+    return SquaredLoss() if name == "squared" else PinballLoss(level)

@@ -35,7 +35,7 @@ class Structure(Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TreeCharges:
-    """What a tree is charged: a sum over its leaves, and a cost for each split.
+    r"""What a tree is charged: a sum over its leaves, and a cost for each split.
 
     Attributes
     ----------
@@ -43,6 +43,10 @@ class TreeCharges:
         (n,) class numbers, or values.
     loss
         Of a leaf with its best prediction: ``"classes"``, ``"squared"``, ``"absolute"`` or ``"prescription"``.
+    level
+        Of the absolute loss: an error is charged :math:`2 \tau` times its size where the prediction is too low, and
+        :math:`2 (1 - \tau)` times where it is too high, so that the best prediction is the quantile of this level
+        :math:`\tau`; above 0, below 1.
     split_cost
         Cost of a split (of a feature in a hyperplane), in units of the loss.
     N_min
@@ -92,6 +96,7 @@ class TreeCharges:
     mu: float = 0.0
     n_treatment: int = 1
     offset: float = 0.0
+    level: float = 0.5
 
     @property
     def estimates_all_features(self) -> bool:

@@ -1,8 +1,13 @@
-"""Weighted medians of lists from which rows are taken out: losses of the absolute loss on both sides of every split.
+r"""Weighted quantiles of lists from which rows are taken out: pinball losses on both sides of every split.
 
-A list links its rows in the order of the target, and a pointer keeps its weighted median, so that the loss around it is
-known after each row that leaves. Taken out in the ascending order of a feature, rows leave the losses right of all
-splits behind; in the descending order, those left of them.
+Around the quantile y of level :math:`\tau` rows of weights :math:`w_i` lose
+
+.. math::  2 (1 - \tau) \sum_{y_i \le y} w_i (y - y_i) + 2 \tau \sum_{y_i > y} w_i (y_i - y),
+
+at :math:`\tau = 1/2` the absolute loss around the median. A list links its rows in the order of the target, and a
+pointer keeps its weighted quantile, so that the loss around it is known after each row that leaves. Taken out in the
+ascending order of a feature, rows leave the losses right of all splits behind; in the descending order, those left of
+them.
 """
 
 from __future__ import annotations
@@ -25,12 +30,12 @@ def take_out(
     below_y: FloatArray,
     room: Any,
 ) -> float:
-    """Take a row out of list s; return the loss of those that are left, around their weighted median.
+    """Take a row out of list s; return the loss of those that are left, around their weighted quantile.
 
     Parameters
     ----------
     rows
-        Anything with the statistics, targets and places of rows.
+        Anything with the statistics, targets and places of rows, and the level of the quantile.
     row, s
         Row and number of its list.
     middle, weight, weight_y, below, below_y
@@ -70,19 +75,29 @@ def settle(
     below_y: FloatArray,
     room: Any,
 ) -> float:
-    """Move the pointer of a list to its weighted median; return the loss around it; see :func:`take_out`."""
+    """Move the pointer of a list to its weighted quantile; return the loss around it; see :func:`take_out`."""
     q = middle[s]
     if q < 0:
         return 0.0
-    half = 0.5 * weight[s]
-    while below[s] > half and room.before[q] >= 0:
+    goal = rows.level * weight[s]
+    while below[s] > goal and room.before[q] >= 0:
         q = room.before[q]
         below[s] -= rows.value[q, 0]
         below_y[s] -= rows.value[q, 1]
-    while below[s] + rows.value[q, 0] < half and room.after[q] >= 0:
+    while below[s] + rows.value[q, 0] < goal and room.after[q] >= 0:
         below[s] += rows.value[q, 0]
         below_y[s] += rows.value[q, 1]
         q = room.after[q]
     middle[s] = q
     y, through, through_y = rows.target[q], below[s] + rows.value[q, 0], below_y[s] + rows.value[q, 1]
-    return float(max(0.0, y * through - through_y + weight_y[s] - through_y - y * (weight[s] - through)))
+    return loss_around(rows.level, y, through, through_y, weight[s], weight_y[s])
+
+
+@kernel
+def loss_around(
+    level: float, y: float, through: float, through_y: float, weight: float, weight_y: float
+) -> float:
+    """Return the loss around a target y by sums of weight and of weight times target: up to y, and of all."""
+    low = y * through - through_y
+    high = weight_y - through_y - y * (weight - through)
+    return float(max(0.0, 2.0 * (1.0 - level) * low + 2.0 * level * high))

@@ -119,20 +119,27 @@ class ValueLoss:
         (n,) values and weights of the samples.
     squared
         Whether the error is squared.
+    level
+        Otherwise, of the quantile that a leaf predicts.
     """
 
     y: FloatArray
     weight: FloatArray
     squared: bool
+    level: float = 0.5
 
     def of(self, rows: IntArray, prediction: FloatArray) -> FloatArray:
         """Return the weighted errors; see :class:`LeafLoss`."""
         error = self.y[rows] - prediction
-        lost: FloatArray = self.weight[rows] * (error * error if self.squared else np.abs(error))
+        size = np.abs(error)
+        each = (
+            size * size if self.squared else 2.0 * np.where(error > 0.0, self.level, 1.0 - self.level) * size
+        )
+        lost: FloatArray = self.weight[rows] * each
         return lost
 
     def best(self, rows: IntArray, present: float) -> float:
-        """Return the mean or a median; see :class:`LeafLoss`."""
+        """Return the mean or a quantile; see :class:`LeafLoss`."""
         y, weight = self.y[rows], self.weight[rows]
         if not len(rows):
             return present
@@ -140,7 +147,7 @@ class ValueLoss:
             return float(np.average(y, weights=weight))
         order = np.argsort(y, kind="stable")
         reached = weight[order].cumsum()
-        return float(y[order][np.searchsorted(reached, 0.5 * reached[-1])])
+        return float(y[order][np.searchsorted(reached, self.level * reached[-1])])
 
     def of_two_leaves(self, order: IntArray) -> FloatArray | None:
         """Return the squared errors around both leaves' means; see :class:`LeafLoss`."""
@@ -417,7 +424,7 @@ def _loss(charges: TreeCharges) -> LeafLoss:
     n = len(charges.y)
     weight = np.ones(n) if charges.weight is None else charges.weight
     if charges.loss != "classes":
-        return ValueLoss(np.asarray(charges.y, dtype=float), weight, charges.loss == "squared")
+        return ValueLoss(np.asarray(charges.y, dtype=float), weight, charges.loss == "squared", charges.level)
     return ClassLoss(charges.prediction_costs)
 
 

@@ -9,6 +9,7 @@ from mipforest.estimators import (
     OptimalTreeClassifier,
     OptimalTreeRegressor,
     ORTRegressor,
+    QuantileTreeRegressor,
 )
 
 SHAPES = {
@@ -18,6 +19,7 @@ SHAPES = {
     "ort-h": ORTRegressor(splits="hyperplane"),
     "ort-l": ORTRegressor(leaves="linear"),
     "ort-lh": ORTRegressor(splits="hyperplane", leaves="linear"),
+    "quantile": QuantileTreeRegressor(tau=0.8),
     "margot": MargotClassifier(),
     "hfs-margot": MargotClassifier(feature_selection="hard"),
     "sfs-margot": MargotClassifier(feature_selection="soft"),

@@ -93,6 +93,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "n_trees": 5,
     },
     "ort": {"settings": [{"alpha": 0.05}, {"loss": "absolute", "N_min": 2}], "n_trees": 5},
+    "quantile": {"settings": [{"tau": 0.8, "alpha": 0.02, "N_min": 2}], "n_trees": 5},
     "ort-h": {"trees": hyperplane_tree, "settings": [{"alpha": 0.05, "loss": "absolute"}], "n_trees": 5},
     "ort-l": {"settings": [{"alpha": 0.05}], "data": regression_data(), "n_solved": 5, "n_trees": 3},
     "ort-lh": {

@@ -283,9 +283,10 @@ def _enumerated(formulation: Formulation, data: Dataset, depth: int) -> float | 
             return float(table[list(rows)].sum(axis=0).min())
 
         return best_tree_value(X, least, depth, values["alpha"] * unit, values["N_min"]) / unit
-    if formulation.name in ("oct", "ort") and depth <= 2:
-        loss = values["loss"] if formulation.name == "ort" else "classes"
-        cost = leaf_cost(loss, data.y, data.weights, 1.0 - np.eye(len(data.classes)))
+    if formulation.name in ("oct", "ort", "quantile") and depth <= 2:
+        loss = {"ort": values.get("loss"), "quantile": "absolute"}.get(formulation.name, "classes")
+        level = values.get("tau", 0.5)
+        cost = leaf_cost(loss, data.y, data.weights, 1.0 - np.eye(len(data.classes)), level)
         baseline = cost(np.arange(data.n))
         if baseline <= 1e-9:
             return None

@@ -39,6 +39,7 @@ PARAMETERS: dict[str, dict[str, Draw]] = {
     "oct": SPLITS,
     "oct-h": HYPERPLANES,
     "ort": SPLITS | LOSS,
+    "quantile": SPLITS | {"tau": one_of(0.5, 0.1, 0.8)},
     "ort-h": HYPERPLANES | LOSS,
     "ort-l": SPLITS | LOSS | LEAVES,
     "ort-lh": HYPERPLANES | LOSS | LEAVES,

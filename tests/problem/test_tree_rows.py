@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from seeds import few_of
 from tolerance import same
 
 import mipforest
@@ -86,14 +85,14 @@ class Rows:
 
 
 @pytest.mark.first_cases(8)
-@pytest.mark.parametrize("seed", few_of(range(300), 40))
+@pytest.mark.parametrize("seed", range(200))
 def test_the_optimum_is_that_of_the_rows(seed):
     rng = np.random.default_rng(seed)
     given = {"alpha": float(rng.choice([0.0, 0.02, 0.1])), "N_min": int(rng.choice([1, 1, 2]))}
     given |= {"variant": str(rng.choice(["tight", "valid"])), "n": int(rng.integers(6, 11)), "seed": seed}
     if seed % 4 == 3:
         given |= {"model": "ort", "loss": str(rng.choice(["absolute", "squared"]))}
-    given |= {"depth": 3, "n": 7, "p": 2} if seed % 10 == 1 else {"classes": 2 + seed % 2}
+    given |= {"depth": 3, "n": 7, "p": 2} if seed % 10 == 9 else {"classes": 2 + seed % 2}
     problem, other = built(**given), built(**given)
     for one in (problem, other):
         Rows(one, seed).draw()

@@ -86,6 +86,9 @@ LOSS_BITS, TARGET_BITS, WEIGHT_BITS = 50, 51, 47
 #: Bits of a weight, and of weight times target, of the absolute loss: their product is a whole number of 62 bits.
 ABSOLUTE_WEIGHT_BITS, PRODUCT_BITS = 30, 60
 
+#: Level of the quantile that is the median.
+MEDIAN = 0.5
+
 #: Units by which bounds from doubles are lowered: for sums of a few whole numbers with a cost, and, as a share of what
 #: all rows lose (2 to the minus this), for the squared loss, whose walks add up thousands of doubles.
 ROUNDED_SUMS, SHARE_OF_SQUARES = 4, 36
@@ -1154,7 +1157,17 @@ def compiled_proof(
         What compiling is excluded from.
     charged, depth, constraints
         As for :class:`Proof`.
+
+    Raises
+    ------
+    Unsupported
+        If leaves predict a quantile that is no median.
     """
+    if charged.level != MEDIAN:
+        raise Unsupported(
+            f"a certificate states absolute losses around medians, and the trees predict the quantile of level "
+            f"{charged.level:g}; leave the certificate out"
+        )
     made = list[Proof]()
 
     def run() -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import entry, implement, kernel
 from mipforest.searches.exact.domains import has_to_split, usable
-from mipforest.searches.medians import settle, take_out
+from mipforest.searches.medians import loss_around, settle, take_out
 
 #: Kinds of losses: the least sum of costs over classes; squared; absolute.
 COSTS, SQUARED, ABSOLUTE = range(3)
@@ -45,6 +45,8 @@ class PlainTables(NamedTuple):
         (p,) greatest rank of each feature, also where no row has it.
     below
         (p, U + 1, V) sums over the rows below each rank.
+    level
+        Of the quantile that a leaf predicts, of the absolute loss.
     """
 
     kind: int
@@ -60,6 +62,7 @@ class PlainTables(NamedTuple):
     below: FloatArray
     use: NDArray[np.uint8]
     group: IntArray
+    level: float
 
 
 class PlainSide(NamedTuple):
@@ -157,7 +160,7 @@ def leaf_below(tables: PlainTables, f: int, t: int, right: bool) -> float:
 
 @kernel
 def _median_loss(tables: PlainTables, f: int, t: int, right: bool) -> float:
-    """Return the absolute loss around the weighted median of the rows on one side of a threshold."""
+    """Return the pinball loss around the weighted quantile of the rows on one side of a threshold."""
     last = tables.below.shape[1] - 1
     weight, weight_y = tables.below[f, t, 0], tables.below[f, t, 1]
     if right:
@@ -170,8 +173,8 @@ def _median_loss(tables: PlainTables, f: int, t: int, right: bool) -> float:
         y = tables.target[row]
         through += tables.value[row, 0]
         through_y += tables.value[row, 1]
-        if 2.0 * through >= weight:
-            return float(max(0.0, y * through - through_y + weight_y - through_y - y * (weight - through)))
+        if through >= tables.level * weight:
+            return loss_around(tables.level, y, through, through_y, weight, weight_y)
     return 0.0
 
 
@@ -334,8 +337,8 @@ def _losses_of_medians(
             y = tables.target[row]
             through += tables.value[row, 0]
             through_y += tables.value[row, 1]
-            if 2.0 * through >= weight:
-                loss = max(0.0, y * through - through_y + weight_y - through_y - y * (weight - through))
+            if through >= tables.level * weight:
+                loss = loss_around(tables.level, y, through, through_y, weight, weight_y)
                 if s == 0:
                     left = loss
                 else:

@@ -46,7 +46,8 @@ MAX_KEPT = 4
 
 #: Distinct rows by thresholds, with what else they depend on: compiling and searching ask for them, and problems that
 #: differ in constraints alone.
-_ROWS: WeakKeyDictionary[Thresholds, list[tuple[tuple[object, ...], Rows, float]]] = WeakKeyDictionary()
+_ROWS: WeakKeyDictionary[Thresholds, list[tuple[tuple[object, ...], tuple[object, ...], Rows, float]]]
+_ROWS = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,12 +245,12 @@ def rows_of(problem: UnivariateProblem) -> tuple[Rows, float]:
     """Return the distinct rows of a problem, and what every tree loses beside them."""
     known = _ROWS.setdefault(problem.thresholds, [])
     arrays = (problem.y, problem.weight, problem.costs, problem.table)
-    for (*others, loss, N_min), rows, base in known:
-        same = all(one is other for one, other in zip(arrays, others, strict=True))
-        if same and (loss, N_min) == (problem.loss, problem.N_min):
+    words = (problem.loss, problem.N_min, problem.level)
+    for others, of, rows, base in known:
+        if of == words and all(one is other for one, other in zip(arrays, others, strict=True)):
             return rows, base
     rows, base = distinct_rows(_capped(problem))
-    known.append(((*arrays, problem.loss, problem.N_min), rows, base))
+    known.append((arrays, words, rows, base))
     del known[:-MAX_KEPT]
     return rows, base
 
@@ -333,6 +334,7 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
         N_min=problem.N_min,
         kind=kind,
         is_gathered=loss == "classes" and not fits,
+        level=problem.level,
     )
     return rows, base
 

@@ -69,6 +69,8 @@ class Rows:
         Type of weights in vectors; ``None`` for plain loops.
     is_gathered
         Whether the ranks of classes by slot are gathered where they are asked for.
+    level
+        Of the quantile that a leaf predicts, of the absolute loss.
     """
 
     loss: str
@@ -82,6 +84,7 @@ class Rows:
     N_min: int
     kind: np.dtype[Any] | None
     is_gathered: bool = False
+    level: float = 0.5
 
     def take(self, chosen: BoolArray) -> Rows:
         """Return some of the rows; ranks stay those of all."""
@@ -122,8 +125,9 @@ class Rows:
             return 0.0
         weight, y = self.value[self.order[-1], 0], self.target[self.order[-1]]
         through = weight.cumsum()
-        median = y[np.searchsorted(2.0 * through, through[-1])]
-        return float((weight * np.abs(y - median)).sum())
+        quantile = y[min(np.searchsorted(through, self.level * through[-1]), len(y) - 1)]
+        errors = y - quantile
+        return float(2.0 * (weight * np.where(errors > 0.0, self.level, self.level - 1.0)) @ errors)
 
     def loss_of(self, sums: FloatArray) -> FloatArray:
         """Return the loss of leaves from their sums; not for the absolute loss."""
@@ -447,6 +451,7 @@ def plain_tables(rows: Rows) -> PlainTables:
         size=rows.size,
         last=rows.n_values - 1,
         below=_below(rows, rows.costs),
+        level=rows.level,
         **any_split(p),
     )
 

@@ -53,7 +53,7 @@ from mipforest.searches.local.state import (
     value_below,
 )
 from mipforest.searches.local.sweeps import (
-    HALF,
+    NEARLY,
     add_medians,
     fit_leaves,
     growth_kind,
@@ -65,6 +65,7 @@ from mipforest.searches.local.sweeps import (
     sweep,
     value_of_leaves,
 )
+from mipforest.searches.medians import loss_around
 
 #: What a visit may do with a node.
 NOTHING, LEFT, RIGHT, PRUNE, CUT, HYPERPLANE = range(6)
@@ -345,8 +346,8 @@ def _loss_as_leaf(samples: Samples, work: Work, order: Int32Array, begin: int, m
         y, w = samples.target[i], samples.value[i, 0]
         below += w
         below_y += w * y
-        if 2.0 * below >= total * HALF:
-            return float(max(0.0, y * (2.0 * below - total) + total_y - 2.0 * below_y))
+        if below >= samples.level * total * NEARLY:
+            return loss_around(samples.level, y, below, below_y, total, total_y)
     return np.inf
 
 

@@ -546,6 +546,7 @@ def samples_of(
         if problem.allowed is None
         else problem.allowed[:, features].astype(np.uint8),
         group=np.full(len(features), -1) if problem.group is None else problem.group[features],
+        level=problem.level,
     )
     return samples, features
 

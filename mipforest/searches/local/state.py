@@ -59,6 +59,8 @@ class Samples(NamedTuple):
     allowed, group
         (|B|, p) whether each node of a univariate tree may split on each feature, without rows where all may; and (p,)
         the number of the group of a feature that comes once on a path, -1 for none.
+    level
+        Of the quantile that a leaf predicts, of the absolute loss.
     """
 
     kind: int
@@ -80,6 +82,7 @@ class Samples(NamedTuple):
     max_features: int
     allowed: NDArray[np.uint8]
     group: IntArray
+    level: float
 
 
 #: A node: feature of its split, or :data:`LEAF`, :data:`NONE`, :data:`OBLIQUE`; least rank that goes right, or least

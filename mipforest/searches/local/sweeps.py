@@ -64,10 +64,10 @@ from mipforest.searches.local.state import (
     value_below,
     within_margin,
 )
-from mipforest.searches.medians import settle, take_out
+from mipforest.searches.medians import loss_around, settle, take_out
 
-#: The median of a leaf is reached where twice the weight so far is this share of all: sums are rounded.
-HALF = 1.0 - 1e-15
+#: The quantile of a leaf is reached where the weight so far is this share of its part of all: sums are rounded.
+NEARLY = 1.0 - 1e-15
 
 
 class Links(NamedTuple):
@@ -149,8 +149,8 @@ def fit_leaves(
         )
         below[leaf] += w
         below_y[leaf] += w * y
-        if 2.0 * below[leaf] >= total * HALF:
-            work.leaves[leaf].cost = max(0.0, y * (2.0 * below[leaf] - total) + total_y - 2.0 * below_y[leaf])
+        if below[leaf] >= samples.level * total * NEARLY:
+            work.leaves[leaf].cost = loss_around(samples.level, y, below[leaf], below_y[leaf], total, total_y)
 
 
 @kernel

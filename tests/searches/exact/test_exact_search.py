@@ -142,20 +142,24 @@ def test_a_tree_that_is_known_and_optimal_stays():
     assert same(found.value, optimum)
 
 
-def test_medians_of_what_is_left_are_those_of_numpy(monkeypatch):
+def test_losses_around_quantiles_of_what_is_left_are_the_least(monkeypatch):
     monkeypatch.setattr(medians, "settle", medians.settle.py_func)
+    monkeypatch.setattr(medians, "loss_around", medians.loss_around.py_func)
     for seed in range(300):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(1, 9))
         y = np.sort(rng.integers(0, 6, n) / 2.0)
-        rows = SimpleNamespace(value=np.column_stack([np.ones(n), y]), target=y, place=np.arange(n))
+        level = (0.5, 0.9, 0.25)[seed % 3]
+        rows = SimpleNamespace(
+            value=np.column_stack([np.ones(n), y]), target=y, place=np.arange(n), level=level
+        )
         room = SimpleNamespace(before=np.arange(n) - 1, after=np.append(np.arange(1, n), -1))
         middle, below, below_y = np.zeros(1, int), np.zeros(1), np.zeros(1)
         weight, weight_y, left = np.array([float(n)]), np.array([y.sum()]), list(range(n))
         for row in rng.permutation(n):
             left.remove(row)
             loss = medians.take_out.py_func(rows, row, 0, middle, weight, weight_y, below, below_y, room)
-            expected = np.abs(y[left] - np.median(y[left])).sum() if left else 0.0
+            expected = leaf_cost("absolute", y, np.ones(n), None, level)(np.array(left)) if left else 0.0
             assert loss == pytest.approx(expected, abs=1e-9)
 
 
@@ -227,7 +231,7 @@ def test_other_models_are_refused_with_the_way_out():
 
 def test_added_constraints_are_refused_with_who_takes_them():
     problem = Oct().build(medium(1, n=20), 2)
-    problem.model.add("first_label", problem.model["c"][0, 0] == 1)
+    problem.model.minimize(problem.model.objective_expression + 0.1 * problem.model["c"][0, 0])
     with pytest.raises(Unsupported, match="sees no rows; use a matrix solver"):
         problem.solve("exact-search")
 
