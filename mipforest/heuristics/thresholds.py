@@ -40,6 +40,9 @@ class Thresholds:
         (g, q) CSR matrix with a 1 at the lowest threshold that sends a group left, feature by feature.
     names
         (p,) names of the features.
+    whole, of_whole
+        The thresholds that these are some of, and (p,) the feature that each feature is there, -1 for a copy; ``None``
+        where these are all.
     """
 
     X: FloatArray
@@ -49,16 +52,23 @@ class Thresholds:
     first: IntArray
     left: SparseMatrix
     names: tuple[str, ...]
+    whole: Thresholds | None = None
+    of_whole: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.feature)
 
     def among(self, features: IntArray) -> tuple[Thresholds, IntArray]:
-        """Return the thresholds of some features, which are numbered anew, and (q,) what each is among these.
+        """Return the thresholds of some features, ascending, with new numbers, and (q,) what each is among these.
 
         The last few answers are kept, and what searches keep of them: problems that differ in constraints ask again.
         """
+        if len(features) == self.n_features:  # ascending: all
+            return self, np.arange(len(self))
         return self._kept_among(tuple(features.tolist()))
+
+    def _numbers_of_whole(self) -> IntArray:
+        return np.arange(self.n_features) if self.of_whole is None else self.of_whole
 
     @cached_property
     def _kept_among(self) -> Callable[[tuple[int, ...]], tuple[Thresholds, IntArray]]:
@@ -77,6 +87,8 @@ class Thresholds:
             first=np.concatenate([[0], np.cumsum(sizes)]),
             left=sparse.csr_array(self.left[some][:, numbers]),
             names=tuple(self.names[j] for j in features),
+            whole=self.whole or self,
+            of_whole=self._numbers_of_whole()[features],
         )
         return few, numbers
 
@@ -112,6 +124,8 @@ class Thresholds:
             first=np.concatenate([self.first, len(self) + np.cumsum(sizes, dtype=np.int64)]),
             left=sparse.csr_array(sparse.hstack(left)),
             names=self.names + tuple(self.names[self.feature[own[0]]] for own in chosen),
+            whole=self.whole or self,
+            of_whole=np.append(self._numbers_of_whole(), np.full(len(chosen), -1)),
         )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
 from weakref import WeakKeyDictionary
@@ -16,7 +16,7 @@ from mipforest.heuristics.thresholds import Thresholds
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
 from mipforest.searches.exact.boxes import Box
-from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, CoverSearch
+from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, CoverSearch, SideBounds
 from mipforest.searches.exact.slices import CoverSlices, SlicedSearch, Stated
 from mipforest.searches.exact.tables import MAX_BYTES, MAX_SHORT_RANKS, Rows, bytes_of_ranks, kind_of
 from mipforest.searches.numbers import ANY_SIZE, require, require_charges, require_limits
@@ -48,6 +48,13 @@ MAX_KEPT = 4
 #: differ in constraints alone.
 _ROWS: WeakKeyDictionary[Thresholds, list[tuple[tuple[object, ...], tuple[object, ...], Rows, float]]]
 _ROWS = WeakKeyDictionary()
+
+
+#: Bounds on the sides of a root's thresholds by the thresholds of a data set, for the loss that was asked for last.
+_SIDES: WeakKeyDictionary[Thresholds, _KnownSides] = WeakKeyDictionary()
+
+#: Depth of trees of whose roots such bounds are kept.
+KEPT_DEPTH = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +206,10 @@ def exact_search(
     on_workers = dask is not None and depth >= LEAST_ON_WORKERS and most_nodes is None
     kind = SlicedSearch if on_workers else CoverSearch
     known = best * unit - base
-    found: CoverSearch = kind(rows, depth, cost=cost, tolerance=tolerance, incumbent=known, box=box)
+    sides = _known_sides(problem, base, tolerance) if depth == KEPT_DEPTH else None
+    found: CoverSearch = kind(
+        rows, depth, cost=cost, tolerance=tolerance, incumbent=known, box=box, known_sides=sides
+    )
 
     def look() -> bool:
         if on_progress is None:
@@ -225,6 +235,8 @@ def exact_search(
             gap=GAP_SHARE * gap, deadline=deadline, threads=threads, look=look, max_pairs=most_nodes
         )
         by_threshold = found.by_threshold(thresholds.first)
+    if box is None and thresholds.whole is None:
+        _keep_sides(problem, base, found)
     chosen = None
     if found.splits is not None:
         nodes = [-1 if f < 0 else thresholds.first[f] + t - 1 for f, t in found.tree()]
@@ -239,6 +251,68 @@ def exact_search(
         interrupted=interrupted,
         lost=lost,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _KnownSides:
+    """Bounds on the sides of thresholds of a root, of all trees on all features.
+
+    Attributes
+    ----------
+    words
+        Loss, level and cost of a split.
+    arrays
+        What else the losses depend on.
+    base
+        What every tree loses beside the rows.
+    of_feature
+        The bounds, by feature.
+    """
+
+    words: tuple[object, ...]
+    arrays: tuple[object, ...]
+    base: float
+    of_feature: Mapping[int, SideBounds]
+
+
+def _losses_of(problem: UnivariateProblem) -> tuple[tuple[object, ...], tuple[object, ...]]:
+    """Return what losses of leaves of any size depend on: words to compare, and arrays that are the same ones."""
+    words = problem.loss, problem.level, problem.split_cost
+    return words, (problem.y, problem.weight, problem.costs, problem.table)
+
+
+def _known_sides(
+    problem: UnivariateProblem, base: float, tolerance: float
+) -> Mapping[int, SideBounds] | None:
+    """Return bounds that an earlier search of all trees has proven, by feature of the problem; ``None`` without any.
+
+    A bound holds within any constraints, and for leaves of any least size. Of some features of the data, rows that are
+    equal in these are one; what they lose together is in the base, so that bounds are the same where the base is.
+    """
+    thresholds, (words, arrays) = problem.thresholds, _losses_of(problem)
+    known = _SIDES.get(thresholds.whole or thresholds)
+    if known is None or known.words != words or abs(known.base - base) > tolerance:
+        return None
+    if not all(one is other for one, other in zip(known.arrays, arrays, strict=True)):
+        return None
+    if thresholds.of_whole is None:
+        return known.of_feature
+    return {
+        f: known.of_feature[g] for f, g in enumerate(thresholds.of_whole.tolist()) if g in known.of_feature
+    }
+
+
+def _keep_sides(problem: UnivariateProblem, base: float, found: CoverSearch) -> None:
+    """Keep the bounds that a search of all trees has proven, beside those that it had."""
+    if not found.evaluated:
+        return
+    f, t, left, right = (np.array(column) for column in zip(*found.evaluated, strict=True))
+    of_feature = dict(found.known_sides)
+    for g in np.unique(f).tolist():
+        own, had = f == g, of_feature.get(g)
+        parts = [(t[own], left[own], right[own])] + ([] if had is None else [tuple(had)])
+        of_feature[g] = SideBounds.of(*(np.concatenate(some) for some in zip(*parts, strict=True)))
+    _SIDES[problem.thresholds] = _KnownSides(*_losses_of(problem), base, of_feature)
 
 
 def rows_of(problem: UnivariateProblem) -> tuple[Rows, float]:

@@ -11,6 +11,7 @@ from tolerance import at_most, same
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.problem.structure import UnivariateProblem
+from mipforest.searches.exact import cover_search
 from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.search import exact_search
 
@@ -107,6 +108,42 @@ def test_best_tree_of_a_box(depth, seed):
     problem, box = drawn(seed, depth)
     if box is None:
         return
+    agree(problem, depth, box)
+
+
+@pytest.mark.parametrize("seed", seeds(60, 1500))
+def test_best_tree_of_a_box_after_a_search_of_all_trees(seed, monkeypatch):
+    """Bounds on sides of thresholds, of all trees, stay for searches of some."""
+    monkeypatch.setattr(cover_search, "LONG", 0)  # thresholds are evaluated many at a time
+    problem, box = drawn(seed, 3)
+    if box is None:
+        return
+    exact_search(replace(problem, N_min=1) if seed % 2 else problem, 3)
+    agree(problem, 3, box)
+
+
+def test_what_a_search_of_all_trees_has_proven_is_not_searched_again(monkeypatch):
+    monkeypatch.setattr(cover_search, "LONG", 0)
+    rng = np.random.default_rng(0)
+    X = rng.random((400, 4))
+    y = (X[:, 0] * X[:, 1] + 0.2 * rng.random(400) > 0.35).astype(int)
+    problem = UnivariateProblem(
+        thresholds=find_thresholds(Dataset.from_arrays(X, y, scaling="none")), y=y, loss="classes"
+    )
+    allowed = np.ones((7, 4), dtype=bool)
+    allowed[2, 0] = False
+    box = Box(allowed, np.zeros(7, dtype=bool), np.full(4, -1)).settled()
+    cold = exact_search(replace(problem, y=y.copy()), 3, box=box)
+    exact_search(problem, 3)
+    warm = exact_search(problem, 3, box=box)
+    assert same(warm.value, cold.value)
+    assert same(warm.bound, cold.bound)
+    assert warm.nodes < 0.7 * cold.nodes
+    again = exact_search(problem, 3, best=cold.value * (1 + 1e-9), box=box)
+    assert again.nodes <= warm.nodes
+
+
+def agree(problem, depth, box):
     used = np.flatnonzero(box.allowed.any(axis=0))
     if not len(used):
         return
