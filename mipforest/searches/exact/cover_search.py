@@ -203,10 +203,8 @@ class SideBounds(NamedTuple):
     def of(cls, t: IntArray, left: FloatArray, right: FloatArray) -> SideBounds:
         """Return bounds of thresholds in any order."""
         order = np.argsort(t, kind="stable")
-        t, left, right = t[order], np.maximum.accumulate(left[order]), right[order]
-        right = np.maximum.accumulate(right[::-1])[::-1]
-        own = np.unique(t)
-        return cls(own, left[np.searchsorted(t, own, "right") - 1], right[np.searchsorted(t, own)])
+        falls = np.maximum.accumulate(right[order][::-1])[::-1]
+        return cls(t[order], np.maximum.accumulate(left[order]), falls)
 
 
 class CoverSearch:

@@ -179,7 +179,9 @@ def exact_search(
         ``most_nodes``, and what their preparation is excluded from. Value and bound are the same; of equally good
         trees it may be another one.
     box
-        Trees to search among, settled: up to depth 4. Without it, all. Where it has no tree, the bound is infinite.
+        Trees to search among, settled: up to depth 4. Without it, all. Where it has no tree, the bound is infinite. At
+        depth 3 of a box, or of some features, what a search of all trees has proven before is taken over: value and
+        bound are the same; of equally good trees it may be another one.
 
     Raises
     ------
@@ -206,7 +208,9 @@ def exact_search(
     on_workers = dask is not None and depth >= LEAST_ON_WORKERS and most_nodes is None
     kind = SlicedSearch if on_workers else CoverSearch
     known = best * unit - base
-    sides = _known_sides(problem, base, tolerance) if depth == KEPT_DEPTH else None
+    # Of all trees, what is found does not depend on what was searched before.
+    within = box is not None or thresholds.whole is not None
+    sides = _known_sides(problem, base, tolerance) if depth == KEPT_DEPTH and within else None
     found: CoverSearch = kind(
         rows, depth, cost=cost, tolerance=tolerance, incumbent=known, box=box, known_sides=sides
     )
@@ -235,7 +239,7 @@ def exact_search(
             gap=GAP_SHARE * gap, deadline=deadline, threads=threads, look=look, max_pairs=most_nodes
         )
         by_threshold = found.by_threshold(thresholds.first)
-    if box is None and thresholds.whole is None:
+    if not within:
         _keep_sides(problem, base, found)
     chosen = None
     if found.splits is not None:
@@ -303,15 +307,11 @@ def _known_sides(
 
 
 def _keep_sides(problem: UnivariateProblem, base: float, found: CoverSearch) -> None:
-    """Keep the bounds that a search of all trees has proven, beside those that it had."""
+    """Keep the bounds that a search of all trees has proven."""
     if not found.evaluated:
         return
     f, t, left, right = (np.array(column) for column in zip(*found.evaluated, strict=True))
-    of_feature = dict(found.known_sides)
-    for g in np.unique(f).tolist():
-        own, had = f == g, of_feature.get(g)
-        parts = [(t[own], left[own], right[own])] + ([] if had is None else [tuple(had)])
-        of_feature[g] = SideBounds.of(*(np.concatenate(some) for some in zip(*parts, strict=True)))
+    of_feature = {g: SideBounds.of(t[f == g], left[f == g], right[f == g]) for g in np.unique(f).tolist()}
     _SIDES[problem.thresholds] = _KnownSides(*_losses_of(problem), base, of_feature)
 
 
