@@ -123,6 +123,18 @@ def test_auto_lists_trees_first_and_leaves_the_rest_to_the_rows():
     assert same(again.objective, result.objective)
 
 
+def test_a_bound_that_is_set_on_a_label_is_kept():
+    problem, other = built(alpha=0.02), built(alpha=0.02)
+    problem.model["c"][1, 0].fix(1)
+    other.model.add("first_leaf", other.model["c"][1, 0] == 1)
+    found = problem.solve("exact-search", time_limit=60)
+    assert [type(one) for one in problem.constraints] == [TreeRows]
+    assert found.verified, found.failed_checks
+    assert same(found.objective, other.solve("exact-search", time_limit=60).objective)
+    again = problem.with_only(problem.constraints).solve("exact-search", time_limit=60)
+    assert same(again.objective, found.objective)
+
+
 def test_a_bound_within_rows_is_no_bound_without_them():
     """What is proven within rows does not stay with the problem when these are gone."""
     problem = built(alpha=0.02)

@@ -106,7 +106,6 @@ class TreeRows(Named):
         """Let the search complete trees to points of the model, with all rows that are in it."""
         if own.completion is not None:
             return own
-
         return replace(own, completion=_Completing(problem, self.stated.names))
 
 
@@ -152,12 +151,12 @@ class _Completing:
         self._expressions = problem.formulation.expressions(problem.model, problem.instance)
         n = problem.model.matrix().n_columns
         blocks = [block for name, block in problem.model.constraints.items() if name in names]
-        A = sparse.vstack(
-            [sparse.csr_array((b.A.data, b.A.indices, b.A.indptr), (b.A.shape[0], n)) for b in blocks]
-        )
+        rows = [sparse.csr_array((b.A.data, b.A.indices, b.A.indptr), (b.A.shape[0], n)) for b in blocks]
+        A = sparse.vstack([sparse.csr_array((0, n)), *rows], format="csr")
         self._positive, self._negative = A.maximum(0.0), A.minimum(0.0)
         self._lower, self._upper = (
-            np.concatenate([getattr(block, side) for block in blocks]) for side in ("lower", "upper")
+            np.concatenate([np.zeros(0), *(getattr(block, side) for block in blocks)])
+            for side in ("lower", "upper")
         )
         sides = np.where(np.isfinite(self._lower), self._lower, self._upper)
         #: (r,) what a row may be missed by.
