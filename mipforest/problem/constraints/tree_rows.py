@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -25,40 +25,15 @@ from mipforest.model.matrix import Values
 from mipforest.problem.constraints import rows as helpers
 from mipforest.problem.constraints.constraint import Built, Holding, Named
 from mipforest.problem.constraints.node_rows import Row, StatedRows
-from mipforest.problem.model_changes import free_name
-from mipforest.problem.operations import Instance, Operations
 from mipforest.problem.restrictions import Completed, Restrictions
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.solution import Status
 from mipforest.solving import solve
-from mipforest.trees import Predictor, Topology, Tree
+from mipforest.trees import Predictor, Tree
 
 #: Seconds for the point of one tree, whose splits are given.
 COMPLETION_SECONDS = 10.0
-
-
-@dataclass(frozen=True, eq=False)
-class _Declared:
-    """A formulation declared in a model of its own."""
-
-    formulation: Operations
-    instance: Instance
-    model: Model
-
-    @property
-    def data(self) -> Dataset:
-        """Training samples."""
-        return self.instance.data
-
-    @property
-    def topology(self) -> Topology:
-        """Index sets of the tree."""
-        return self.instance.topology
-
-    def free_name(self, name: str) -> str:
-        """Return a name that no block has yet."""
-        return free_name(self.model, name)
 
 
 @dataclass(frozen=True)
@@ -70,7 +45,7 @@ class TreeRows(Named):
     name
         Names of the rows.
     built
-        What they were written on.
+        The problem that they were written on.
     stated
         The rows, and the user's variables.
     """
@@ -94,11 +69,12 @@ class TreeRows(Named):
         return Holding(float(met), 1.0, None, met)
 
     @cached_property
-    def _alone(self) -> _Declared:
-        """The formulation with these rows and no others."""
-        built = self.built
-        own = _Declared(built.formulation, built.instance, Model(built.formulation.name))
-        own.formulation.declare(own.model, own.instance)
+    def _alone(self) -> Built:
+        """The problem with these rows and no others."""
+        built: Any = self.built
+        model = Model(built.formulation.name)
+        built.formulation.declare(model, built.instance)
+        own: Built = replace(built, model=model, constraints=())
         self.rows(own)
         return own
 
