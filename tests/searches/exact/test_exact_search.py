@@ -92,7 +92,7 @@ def test_the_outcome_is_the_same_for_any_number_of_threads(seed, depth, monkeypa
 
 def agree_with_an_integer_programme(seed):
     """Compare with rows and enumeration, and the local search with the optimum and with CART."""
-    case = Case(seed)
+    case = Case(seed, medians=True)
     rows, charged = np.arange(case.data.n), case.problem
     data = case.data if charged.weight is None else case.data.with_weights(charged.weight)
     costs = charged.costs
