@@ -612,18 +612,13 @@ class PinballLoss(LeafLoss):
     def total(self, errors: FloatArray, weight: FloatArray) -> float:
         return float(weight @ self.of(errors))
 
-    def range_of_best(self, y: FloatArray, weight: FloatArray) -> tuple[float, float]:
-        """Return the least and the greatest constant prediction of least loss for targets (n,), n >= 1."""
+    def best_constant(self, y: FloatArray, weight: FloatArray) -> float:
+        """Return the weighted quantile, midway between both targets where it is any of a range."""
         order = np.argsort(y, kind="stable")
         below = np.cumsum(weight[order])
         goal, missed = self.level * below[-1], ROUNDING * below[-1]
         first, last = np.searchsorted(below, goal - missed), np.searchsorted(below, goal + missed, "right")
-        return float(y[order[first]]), float(y[order[min(int(last), len(y) - 1)]])
-
-    def best_constant(self, y: FloatArray, weight: FloatArray) -> float:
-        """Return the weighted quantile, midway between both targets where it is any of a range."""
-        first, last = self.range_of_best(y, weight)
-        return (first + last) / 2
+        return float(y[order[first]] + y[order[min(int(last), len(y) - 1)]]) / 2
 
     def greatest_error(self, total: float, weight: FloatArray) -> float:
         return total / (2.0 * min(self.level, 1.0 - self.level) * float(weight.min()))

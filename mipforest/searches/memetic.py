@@ -46,6 +46,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart, forest_trees
 from mipforest.heuristics.thresholds import chosen_features, univariate_tree
+from mipforest.objectives.losses import PinballLoss
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, TreeCharges, UnivariateProblem
@@ -130,12 +131,10 @@ class ValueLoss:
 
     def of(self, rows: IntArray, prediction: FloatArray) -> FloatArray:
         """Return the weighted errors; see :class:`LeafLoss`."""
-        error = self.y[rows] - prediction
-        size = np.abs(error)
-        each = (
-            size * size if self.squared else 2.0 * np.where(error > 0.0, self.level, 1.0 - self.level) * size
+        error = prediction - self.y[rows]
+        lost: FloatArray = self.weight[rows] * (
+            error * error if self.squared else PinballLoss(self.level).of(error)
         )
-        lost: FloatArray = self.weight[rows] * each
         return lost
 
     def best(self, rows: IntArray, present: float) -> float:

@@ -22,7 +22,6 @@ from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import Thresholds, tree_of_thresholds
 from mipforest.model import Model
 from mipforest.model.matrix import Values
-from mipforest.problem.constraints import rows as helpers
 from mipforest.problem.constraints.constraint import Built, Holding, Named
 from mipforest.problem.constraints.node_rows import Row, StatedRows
 from mipforest.problem.restrictions import Completed, Restrictions
@@ -69,12 +68,12 @@ class TreeRows(Named):
         return Holding(float(met), 1.0, None, met)
 
     @cached_property
-    def _alone(self) -> Built:
+    def _alone(self) -> Any:
         """The problem with these rows and no others."""
         built: Any = self.built
         model = Model(built.formulation.name)
         built.formulation.declare(model, built.instance)
-        own: Built = replace(built, model=model, constraints=())
+        own = replace(built, model=model, constraints=())
         self.rows(own)
         return own
 
@@ -85,26 +84,17 @@ class TreeRows(Named):
         return replace(own, completion=_Completing(problem, self.stated.names))
 
 
-def _values(built: Built, tree: Tree) -> Values:
-    """Return the values of the blocks of a model for a tree (for scaled features), but for those of a user."""
-    model, formulation = built.model, built.formulation
-    values = formulation.encode(tree, built.instance)
-    values |= formulation.expressions(model, built.instance).encode(tree)
-    return values | helpers.encode_switches(model, tree, values)
+def _is_point(problem: Any, values: Values) -> bool:
+    """Return whether values of a tree are those of all blocks, and feasible."""
+    return values.keys() >= problem.model.variables.keys() and not problem.worst_violation(values)
 
 
-def _has_values(built: Built, tree: Tree) -> bool:
-    """Return whether the values of a tree (for scaled features) are a point of a model, and the only one."""
-    values = _values(built, tree)
-    told = values.keys() >= built.model.variables.keys()
-    return told and bool(built.model.violations(values).max <= FEASIBILITY_TOLERANCE)
-
-
-def _has_point(built: Built, tree: Tree) -> bool:
-    """Return whether a model has a point of a tree (for scaled features)."""
-    values, rest = _values(built, tree), built.model.copy()
-    if values.keys() >= built.model.variables.keys():
-        return bool(built.model.violations(values).max <= FEASIBILITY_TOLERANCE)
+def _has_point(problem: Any, tree: Tree) -> bool:
+    """Return whether the model of a problem has a point of a tree (for scaled features)."""
+    values: Values = problem.encoded(tree)
+    if values.keys() >= problem.model.variables.keys():
+        return _is_point(problem, values)
+    rest = problem.model.copy()
     for name, value in values.items():
         if rest[name].integer.all():
             rest[name].fix(value)
@@ -122,7 +112,7 @@ class _Completing:
         Of the rows for which trees are completed.
     """
 
-    def __init__(self, problem: Built, names: Sequence[str]) -> None:
+    def __init__(self, problem: Any, names: Sequence[str]) -> None:
         self._problem, self._model = problem, problem.model
         self._expressions = problem.formulation.expressions(problem.model, problem.instance)
         n = problem.model.matrix().n_columns
@@ -155,7 +145,7 @@ class _Completing:
             )
         if (lower > upper).any() or not self._may_hold(lower, upper):
             return Completed(None, proven=True)
-        if _has_values(self._problem, tree):  # its leaves are the best ones
+        if _is_point(self._problem, self._problem.encoded(tree)):  # its leaves are the best ones
             return Completed(tree, proven=True)
         rest = model.copy()
         for name in bounds:

@@ -285,6 +285,11 @@ def _losses_of(problem: UnivariateProblem) -> tuple[tuple[object, ...], tuple[ob
     return words, (problem.y, problem.weight, problem.costs, problem.table)
 
 
+def _are_same(some: tuple[object, ...], others: tuple[object, ...]) -> bool:
+    """Return whether arrays are the same objects."""
+    return all(one is other for one, other in zip(some, others, strict=True))
+
+
 def _known_sides(
     problem: UnivariateProblem, base: float, tolerance: float
 ) -> Mapping[int, SideBounds] | None:
@@ -297,7 +302,7 @@ def _known_sides(
     known = _SIDES.get(thresholds.whole or thresholds)
     if known is None or known.words != words or abs(known.base - base) > tolerance:
         return None
-    if not all(one is other for one, other in zip(known.arrays, arrays, strict=True)):
+    if not _are_same(known.arrays, arrays):
         return None
     if thresholds.of_whole is None:
         return known.of_feature
@@ -318,10 +323,10 @@ def _keep_sides(problem: UnivariateProblem, base: float, found: CoverSearch) -> 
 def rows_of(problem: UnivariateProblem) -> tuple[Rows, float]:
     """Return the distinct rows of a problem, and what every tree loses beside them."""
     known = _ROWS.setdefault(problem.thresholds, [])
-    arrays = (problem.y, problem.weight, problem.costs, problem.table)
-    words = (problem.loss, problem.N_min, problem.level)
+    words, arrays = _losses_of(problem)
+    words = (*words, problem.N_min)
     for others, of, rows, base in known:
-        if of == words and all(one is other for one, other in zip(arrays, others, strict=True)):
+        if of == words and _are_same(arrays, others):
             return rows, base
     rows, base = distinct_rows(_capped(problem))
     known.append((arrays, words, rows, base))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from mipforest.objectives.losses import PinballLoss
 from mipforest.searches.addresses import words_of
 from mipforest.searches.exact.classes import LabelPart, ManyClasses, TwoClasses
 from mipforest.searches.exact.covers import Cover, Workspace
@@ -126,8 +127,7 @@ class Rows:
         weight, y = self.value[self.order[-1], 0], self.target[self.order[-1]]
         through = weight.cumsum()
         quantile = y[min(np.searchsorted(through, self.level * through[-1]), len(y) - 1)]
-        errors = y - quantile
-        return float(2.0 * (weight * np.where(errors > 0.0, self.level, self.level - 1.0)) @ errors)
+        return PinballLoss(self.level).total(quantile - y, weight)
 
     def loss_of(self, sums: FloatArray) -> FloatArray:
         """Return the loss of leaves from their sums; not for the absolute loss."""

@@ -984,7 +984,7 @@ class Constrained:
         # No listed tree is worth more.
         worst = leaf if charged.loss != "classes" or frees_labels else _worst(charged)
         worst += charged.split_cost / charged.unit * problem.topology.n_branches
-        completes, may_be_less = self.restrictions.completion is not None, np.inf
+        completes, unproven = self.restrictions.completion is not None, False
         proven, seen = found.bound, found.bound if step else -np.inf
         step = step or FIRST_STEP * max(leaf - best, SMALL * abs(best), SMALL)
         while not self._over():
@@ -1009,13 +1009,12 @@ class Constrained:
                 tree = self._tree(trees.chosen[k], numbers, labels, as_it_is=box is not None or completes)
                 self.nodes += 1
                 if completes:
-                    if self._complete(tree, labels=labels is not None) == -np.inf:
-                        may_be_less = min(may_be_less, float(trees.value[k]))
+                    unproven |= self._complete(tree, labels=labels is not None) == -np.inf
                     continue
                 is_within = all(row.paid(self._used(tree)) <= row.limit for row in self._budgets)
                 if is_within and np.isfinite(self.incumbent.offer(tree)):
                     return Solved(max(proven, float(trees.value[k])), None, ended=True)
-            if not (trees.ended and trees.whole) or may_be_less < np.inf:
+            if not (trees.ended and trees.whole) or unproven:
                 return Solved(proven, None, ended=False)
             if completes and self._over():  # not all that are listed were completed
                 return Solved(proven, None, ended=False)
