@@ -6,6 +6,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from seeds import seeds
 from tolerance import at_least, at_most, same
 
 import mipforest
@@ -15,6 +16,7 @@ from mipforest.errors import DataError
 from mipforest.heuristics.thresholds import tree_of_thresholds
 from mipforest.problem.constraints import AtMostFeatures, AtMostOf, LimitLabel, MinLeaf, Recall
 from mipforest.problem.expressions import NotExpressed
+from mipforest.searches.exact import cover_search
 from mipforest.solvers.solution import Status
 
 NAMES = ["a", "b", "c"]
@@ -88,6 +90,24 @@ def test_every_answer_is_that_of_a_fresh_solve_of_the_rows(model):
 def test_many_sessions_have_the_answers_of_fresh_solves(model):
     for seed in range(FEW, MANY):
         agree(model, seed)
+
+
+@pytest.mark.parametrize("seed", seeds(12, 300))
+def test_what_earlier_searches_have_proven_changes_no_answer(seed, monkeypatch):
+    """Trees of three levels, whose searches take over bounds on the sides of the root's thresholds."""
+    monkeypatch.setattr(cover_search, "LONG", 0)  # thresholds are evaluated many at a time
+    model, rng = ("oct", "ort", "policy")[seed % 3], np.random.default_rng(seed)
+    session = EditSession(built(model, seed, n=24, depth=3), time_limit=60, gap=0.0)
+    session.best()
+    for _ in range(int(rng.integers(2, 7))):
+        edited(session, rng)
+        found = session.best()
+        constraints = session.constraints
+        fresh = built(model, seed, n=24, depth=3).with_only(constraints).solve(time_limit=60, gap=0.0)
+        assert found.status == fresh.status
+        if fresh.tree is not None:
+            assert same(found.objective, fresh.objective)
+            assert same(found.bound, fresh.bound)
 
 
 def test_prices_are_differences_of_proven_optima():

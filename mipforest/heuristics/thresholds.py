@@ -41,8 +41,7 @@ class Thresholds:
     names
         (p,) names of the features.
     whole, of_whole
-        The thresholds that these are some of, and (p,) the feature that each feature is there, -1 for a copy; ``None``
-        where these are all.
+        The thresholds that these are some of, and (q,) what each one is there; ``None`` where these are all.
     """
 
     X: FloatArray
@@ -67,8 +66,12 @@ class Thresholds:
             return self, np.arange(len(self))
         return self._kept_among(tuple(features.tolist()))
 
-    def _numbers_of_whole(self) -> IntArray:
-        return np.arange(self.n_features) if self.of_whole is None else self.of_whole
+    @property
+    def in_whole(self) -> tuple[Thresholds, IntArray]:
+        """All thresholds of the data, and (q,) the number of each of these there."""
+        if self.whole is None or self.of_whole is None:
+            return self, np.arange(len(self))
+        return self.whole, self.of_whole
 
     @cached_property
     def _kept_among(self) -> Callable[[tuple[int, ...]], tuple[Thresholds, IntArray]]:
@@ -79,6 +82,7 @@ class Thresholds:
         numbers = np.concatenate([every[:0], *(every[self.of(j)] for j in features)])
         X, some, group = np.unique(self.X[:, features], axis=0, return_index=True, return_inverse=True)
         sizes = np.diff(self.first)[features]
+        whole, of_whole = self.in_whole
         few = Thresholds(
             X=X,
             group=group.ravel()[self.group],
@@ -87,8 +91,8 @@ class Thresholds:
             first=np.concatenate([[0], np.cumsum(sizes)]),
             left=sparse.csr_array(self.left[some][:, numbers]),
             names=tuple(self.names[j] for j in features),
-            whole=self.whole or self,
-            of_whole=self._numbers_of_whole()[features],
+            whole=whole,
+            of_whole=of_whole[numbers],
         )
         return few, numbers
 
@@ -116,6 +120,7 @@ class Thresholds:
             shape = len(self.X), len(own)
             left.append(sparse.csr_array((np.ones(len(below)), (below, x[below])), shape=shape))
         sizes = [len(own) for own in chosen]
+        whole, of_whole = self.in_whole
         return Thresholds(
             X=np.hstack(columns),
             group=self.group,
@@ -124,8 +129,8 @@ class Thresholds:
             first=np.concatenate([self.first, len(self) + np.cumsum(sizes, dtype=np.int64)]),
             left=sparse.csr_array(sparse.hstack(left)),
             names=self.names + tuple(self.names[self.feature[own[0]]] for own in chosen),
-            whole=self.whole or self,
-            of_whole=np.append(self._numbers_of_whole(), np.full(len(chosen), -1)),
+            whole=whole,
+            of_whole=np.concatenate([of_whole, *(of_whole[own] for own in chosen)]),
         )
 
     @property

@@ -5,10 +5,10 @@
 solves both sides by searches of one level less. These begin anew: to go on with the open intervals of the searches of
 fewer rows, as covers are inherited, takes 20 to 40 % more time, measured at four levels on raisin, wilt and segment.
 
-Bounds on the losses of both sides of a root's threshold hold for the trees of any box, and for leaves of any size. So a
-search of three levels takes those that an earlier search of all trees has proven (:class:`SideBounds`): where they
-close a threshold of an open interval, it counts as evaluated, and both parts go on with the covers of the interval. To
-begin with the parts between such thresholds instead took up to 1.5 times as long, as these have no covers then.
+A search of three levels takes bounds on the losses of both sides of a root's threshold that earlier ones have proven
+(:mod:`mipforest.searches.exact.side_bounds`): they raise those of the interval, and where they close a threshold, it
+counts as evaluated, and both parts go on with the covers of the interval. To begin with the parts between such
+thresholds instead took up to 1.5 times as long, as these have no covers then.
 
 In a :class:`~mipforest.searches.exact.boxes.Box` the nodes of the upper levels begin with covers of their own features,
 and each side of an outer root is searched in its part of the box.
@@ -23,7 +23,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -53,6 +53,8 @@ from mipforest.searches.exact.open_intervals import (
     LENGTH,
     LOWER,
     NEXT,
+    ON_LEFT,
+    ON_RIGHT,
     OPEN,
     OWN_KNOWN,
     POOL_FULL,
@@ -66,6 +68,7 @@ from mipforest.searches.exact.open_intervals import (
     advance,
     move,
 )
+from mipforest.searches.exact.side_bounds import SideBounds
 from mipforest.searches.exact.tables import (
     NO_SIDES,
     LossTables,
@@ -184,29 +187,6 @@ class Evaluated:
     splits: list[tuple[int, int]]
 
 
-class SideBounds(NamedTuple):
-    """Lower bounds on the losses of both sides of some thresholds of a root's feature, for leaves of any size.
-
-    Attributes
-    ----------
-    t
-        (m,) the thresholds, ascending.
-    left, right
-        (m,) bounds on the rows left of each, which never fall, and on those right of it, which never rise.
-    """
-
-    t: IntArray
-    left: FloatArray
-    right: FloatArray
-
-    @classmethod
-    def of(cls, t: IntArray, left: FloatArray, right: FloatArray) -> SideBounds:
-        """Return bounds of thresholds in any order."""
-        order = np.argsort(t, kind="stable")
-        falls = np.maximum.accumulate(right[order][::-1])[::-1]
-        return cls(t[order], np.maximum.accumulate(left[order]), falls)
-
-
 class CoverSearch:
     """A search for the best tree on some rows.
 
@@ -229,7 +209,7 @@ class CoverSearch:
     stop
         Shared with other searches; see :mod:`mipforest.searches.exact.covers`.
     known_sides
-        Of three levels, bounds on the sides of the root's thresholds that hold for all trees, by feature.
+        Of three levels, bounds on the sides of the root's thresholds that hold for the trees of the box, by feature.
 
     Attributes
     ----------
@@ -538,18 +518,23 @@ class CoverSearch:
         return end == DONE
 
     def _is_known(self, j: int) -> bool:
-        """Take task j as evaluated where bounds that are known close a threshold of its interval; return whether so.
+        """Raise the bounds of task j to those that are known; return whether these close a threshold of its interval.
 
-        Of several it is the one nearest to the middle. Both parts of the interval go on with its covers.
+        Then it counts as evaluated: of several the one nearest to the middle. Both parts of the interval go on with its
+        covers.
         """
         state, work = self.state, self._works[j]
         assert state is not None
-        at, weight = state.task_at[j], self.tables.loops.weight_below
-        f, low, high = at[FEATURE], at[LOW], at[HIGH]
-        if (known := self.known_sides.get(int(f))) is None:
+        at, key, weight = state.task_at[j], state.task_key[j], self.tables.loops.weight_below
+        f, low, high = at[[FEATURE, LOW, HIGH]].tolist()
+        if (known := self.known_sides.get(f)) is None:
             return False
+        key[ON_LEFT] = max(key[ON_LEFT], known.left_of(low))
+        key[ON_RIGHT] = max(key[ON_RIGHT], known.right_of(high))
         inside = slice(*np.searchsorted(known.t, [low, high + 1]).tolist())
-        t, left, right = (part[inside] for part in known)
+        t = np.append(known.t[inside], at[THRESHOLD])
+        left = np.maximum(key[ON_LEFT], np.append(known.left[inside], known.left_of(at[THRESHOLD])))
+        right = np.maximum(key[ON_RIGHT], np.append(known.right[inside], known.right_of(at[THRESHOLD])))
         closes = left + right >= state.value[OWN_KNOWN] - self.tolerance
         if not closes.any():
             return False

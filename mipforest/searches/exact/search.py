@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
 from weakref import WeakKeyDictionary
@@ -16,7 +16,8 @@ from mipforest.heuristics.thresholds import Thresholds
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
 from mipforest.searches.exact.boxes import Box
-from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, CoverSearch, SideBounds
+from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, CoverSearch
+from mipforest.searches.exact.side_bounds import KEPT_DEPTH, Losses, keep_sides, known_sides
 from mipforest.searches.exact.slices import CoverSlices, SlicedSearch, Stated
 from mipforest.searches.exact.tables import MAX_BYTES, MAX_SHORT_RANKS, Rows, bytes_of_ranks, kind_of
 from mipforest.searches.numbers import ANY_SIZE, require, require_charges, require_limits
@@ -46,15 +47,7 @@ MAX_KEPT = 4
 
 #: Distinct rows by thresholds, with what else they depend on: compiling and searching ask for them, and problems that
 #: differ in constraints alone.
-_ROWS: WeakKeyDictionary[Thresholds, list[tuple[tuple[object, ...], tuple[object, ...], Rows, float]]]
-_ROWS = WeakKeyDictionary()
-
-
-#: Bounds on the sides of a root's thresholds by the thresholds of a data set, for the loss that was asked for last.
-_SIDES: WeakKeyDictionary[Thresholds, _KnownSides] = WeakKeyDictionary()
-
-#: Depth of trees of whose roots such bounds are kept.
-KEPT_DEPTH = 3
+_ROWS: WeakKeyDictionary[Thresholds, list[tuple[Losses, int, Rows, float]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +173,7 @@ def exact_search(
         trees it may be another one.
     box
         Trees to search among, settled: up to depth 4. Without it, all. Where it has no tree, the bound is infinite. At
-        depth 3 of a box, or of some features, what a search of all trees has proven before is taken over: value and
+        depth 3 of a box, or of some features, what searches of more trees have proven before is taken over: value and
         bound are the same; of equally good trees it may be another one.
 
     Raises
@@ -209,8 +202,8 @@ def exact_search(
     kind = SlicedSearch if on_workers else CoverSearch
     known = best * unit - base
     # Of all trees, what is found does not depend on what was searched before.
-    within = box is not None or thresholds.whole is not None
-    sides = _known_sides(problem, base, tolerance) if depth == KEPT_DEPTH and within else None
+    is_part = box is not None or thresholds.whole is not None
+    sides = known_sides(problem, base, tolerance, box) if depth == KEPT_DEPTH and is_part else {}
     found: CoverSearch = kind(
         rows, depth, cost=cost, tolerance=tolerance, incumbent=known, box=box, known_sides=sides
     )
@@ -239,8 +232,8 @@ def exact_search(
             gap=GAP_SHARE * gap, deadline=deadline, threads=threads, look=look, max_pairs=most_nodes
         )
         by_threshold = found.by_threshold(thresholds.first)
-    if not within:
-        _keep_sides(problem, base, found)
+    if depth == KEPT_DEPTH:
+        keep_sides(problem, base, box, found.evaluated)
     chosen = None
     if found.splits is not None:
         nodes = [-1 if f < 0 else thresholds.first[f] + t - 1 for f, t in found.tree()]
@@ -257,79 +250,14 @@ def exact_search(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _KnownSides:
-    """Bounds on the sides of thresholds of a root, of all trees on all features.
-
-    Attributes
-    ----------
-    words
-        Loss, level and cost of a split.
-    arrays
-        What else the losses depend on.
-    base
-        What every tree loses beside the rows.
-    of_feature
-        The bounds, by feature.
-    """
-
-    words: tuple[object, ...]
-    arrays: tuple[object, ...]
-    base: float
-    of_feature: Mapping[int, SideBounds]
-
-
-def _losses_of(problem: UnivariateProblem) -> tuple[tuple[object, ...], tuple[object, ...]]:
-    """Return what losses of leaves of any size depend on: words to compare, and arrays that are the same ones."""
-    words = problem.loss, problem.level, problem.split_cost
-    return words, (problem.y, problem.weight, problem.costs, problem.table)
-
-
-def _are_same(some: tuple[object, ...], others: tuple[object, ...]) -> bool:
-    """Return whether arrays are the same objects."""
-    return all(one is other for one, other in zip(some, others, strict=True))
-
-
-def _known_sides(
-    problem: UnivariateProblem, base: float, tolerance: float
-) -> Mapping[int, SideBounds] | None:
-    """Return bounds that an earlier search of all trees has proven, by feature of the problem; ``None`` without any.
-
-    A bound holds within any constraints, and for leaves of any least size. Of some features of the data, rows that are
-    equal in these are one; what they lose together is in the base, so that bounds are the same where the base is.
-    """
-    thresholds, (words, arrays) = problem.thresholds, _losses_of(problem)
-    known = _SIDES.get(thresholds.whole or thresholds)
-    if known is None or known.words != words or abs(known.base - base) > tolerance:
-        return None
-    if not _are_same(known.arrays, arrays):
-        return None
-    if thresholds.of_whole is None:
-        return known.of_feature
-    return {
-        f: known.of_feature[g] for f, g in enumerate(thresholds.of_whole.tolist()) if g in known.of_feature
-    }
-
-
-def _keep_sides(problem: UnivariateProblem, base: float, found: CoverSearch) -> None:
-    """Keep the bounds that a search of all trees has proven."""
-    if not found.evaluated:
-        return
-    f, t, left, right = (np.array(column) for column in zip(*found.evaluated, strict=True))
-    of_feature = {g: SideBounds.of(t[f == g], left[f == g], right[f == g]) for g in np.unique(f).tolist()}
-    _SIDES[problem.thresholds] = _KnownSides(*_losses_of(problem), base, of_feature)
-
-
 def rows_of(problem: UnivariateProblem) -> tuple[Rows, float]:
     """Return the distinct rows of a problem, and what every tree loses beside them."""
-    known = _ROWS.setdefault(problem.thresholds, [])
-    words, arrays = _losses_of(problem)
-    words = (*words, problem.N_min)
-    for others, of, rows, base in known:
-        if of == words and _are_same(arrays, others):
+    known, losses = _ROWS.setdefault(problem.thresholds, []), Losses.of(problem)
+    for others, N_min, rows, base in known:
+        if N_min == problem.N_min and losses.are(others):
             return rows, base
     rows, base = distinct_rows(_capped(problem))
-    known.append((arrays, words, rows, base))
+    known.append((losses, problem.N_min, rows, base))
     del known[:-MAX_KEPT]
     return rows, base
 

@@ -169,11 +169,13 @@ class Rows:
         values, (p, n) = [], self.rank.shape
         if n == 0:
             return [np.full(int(U) - 1, cost) for U in self.n_values]
-        lines = np.zeros((0, 0))
+        lines, of_each = np.zeros((0, 0)), np.zeros((0, 0))
         if self.loss == "absolute":
             tables = plain_tables(self)
             lines = np.zeros((p, n))
             losses_of_splits(tables, _plain_side(tables, tables.order.copy()), lines)
+        else:
+            of_each = np.ascontiguousarray(self.sums.T)  # sums over a few long lines are fast
         for f in range(p):
             rank, U = self.rank[f], int(self.n_values[f])
             below = np.searchsorted(rank[self.order[f]], np.arange(1, U))
@@ -181,9 +183,9 @@ class Rows:
             if self.loss == "absolute":
                 loss = lines[f, below - 1]
             else:
-                sums = self.sums[self.order[f]].cumsum(axis=0)
-                left = sums[below - 1] * (below > 0)[:, None]
-                loss = self.loss_of(left) + self.loss_of(sums[-1] - left)
+                sums = of_each[:, self.order[f]].cumsum(axis=1)
+                left = sums[:, below - 1] * (below > 0)
+                loss = self.loss_of(left.T) + self.loss_of((sums[:, -1:] - left).T)
             # Rows that lose nothing may be missing: where any size will do, none is too small.
             fewer = np.minimum(size, self.size.sum() - size)
             small = (fewer < self.N_min) & (self.N_min > 1) & ((fewer > 0) | (not parts_none))
