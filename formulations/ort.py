@@ -88,7 +88,7 @@ from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
 from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.model import LinearExpr, Model, Values
-from mipforest.objectives.losses import LeafLoss, PinballLoss, leaf_loss
+from mipforest.objectives.leaf_losses import ErrorLoss, LeafLoss, PinballLoss, leaf_loss
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges
@@ -211,7 +211,7 @@ class ConstantLeafTree(RegressionTree):
     """The thesis' rows of two models; M_f = 1 leaves out values that rows on leaves may ask for."""
 
     def constants_proven(self, instance: OrtInstance, value: float, changes: ModelChanges) -> bool:
-        return not changes.blocks & {"beta0", "f", "L"}
+        return not changes.blocks & {"beta0", "f", "log_f", "L"}
 
     def declare(self, m: Model, instance: OrtInstance) -> None:
         data, leaves = instance.data, instance.leaves
@@ -220,6 +220,7 @@ class ConstantLeafTree(RegressionTree):
         f = m.continuous("f", data.n, meaning="prediction for a sample, or for a group in a leaf")
         m.add("fitted_above", f[:, None] - beta0 <= 1 - z)  # (4.2)
         m.add("fitted_below", f[:, None] - beta0 >= -(1 - z))  # (4.2)
+        assert isinstance(leaves.loss, ErrorLoss)  # others have no variant ``paper``
         losses = leaves.loss.declare(m, f - leaves.y, data.weights)  # (4.4) - (4.6)
         m.minimize((1 / leaves.baseline) * losses + self.alpha * complexity)  # (4.7)
 
@@ -236,6 +237,7 @@ class ConstantLeafTree(RegressionTree):
         leaves, splits = instance.leaves, instance.routing.encode(tree)
         beta0 = leaves.constants(tree)
         f = leaves_of(tree, instance.data.X) @ beta0
+        assert isinstance(leaves.loss, ErrorLoss)
         return {**splits, "beta0": beta0, "f": f, **leaves.loss.encode(f - leaves.y)}
 
     def decode(self, values: Values, instance: OrtInstance) -> Tree:
@@ -256,7 +258,7 @@ class Ort(ConstantLeafTree):
     summary = "optimal regression tree with univariate splits and constant leaves"
     structure_type = UnivariateProblem
     source = "Dunn 2018, chapter 4"
-    variants = ("tight", "valid", "paper")
+    variants: ClassVar[tuple[str, ...]] = ("tight", "valid", "paper")
     starts = ("depth-two", "cart", "previous-depth")
     takes_sets = True
     refused_parameters = ONE_FEATURE
@@ -268,24 +270,28 @@ class Ort(ConstantLeafTree):
             super().declare(m, instance)
             return
         complexity = instance.routing.declare(m)  # (a) - (d), (2.5) - (2.8)
-        loss, squared = self.leaf_loss, self.loss == "squared"
-        if isinstance(loss, PinballLoss):
-            losses = self._declare_quantiles(m, instance, loss)
-        else:
-            losses = self._declare_means(m, instance)
+        losses = self._declare_losses(m, instance)
         objective = (1 / instance.leaves.baseline) * losses + self.alpha * complexity
         m.minimize(objective)  # (4.7)
         if instance.roots is not None and isinstance(instance.routing, ThresholdRouting):
             bound = root_bound(m["u"][0], m["d"][0], instance.routing.thresholds, instance.roots)
             m.add("root_value", objective >= bound)  # (m)
-        if squared and (instance.roots is None or instance.topology.depth > 2):
+        if self.loss == "squared" and (instance.roots is None or instance.topology.depth > 2):
             m.add("leaf_loss", self._leaf_losses(m, instance) >= 0)  # (i)
 
-    def _declare_means(self, m: Model, instance: OrtInstance) -> LinearExpr:
-        """Write rows (e) to (g); return the squared loss of the tree, (h)."""
+    def _declare_losses(self, m: Model, instance: OrtInstance) -> LinearExpr:
+        """Write what leaves predict, and what that loses; return the loss of the tree."""
+        if isinstance(instance.leaves.loss, PinballLoss):
+            return self._declare_quantiles(m, instance, instance.leaves.loss)
+        _, _, within = grouped(instance.leaves.y, instance.data.weights, instance.routing.group)
+        self._declare_means(m, instance)
+        return within + self._leaf_losses(m, instance).sum()  # (h)
+
+    def _declare_means(self, m: Model, instance: OrtInstance) -> None:
+        """Write rows (e) to (g): leaves predict the means of their samples."""
         routing, z, y, leaves = instance.routing, m["z"], instance.leaves.y, instance.topology.leaves
         each = instance.data.weights
-        weight, mean, within = grouped(y, each, routing.group)
+        weight, mean, _ = grouped(y, each, routing.group)
         low, high = range_of_means(mean[routing.group], each, self.N_min)
         v = m.continuous("beta0", leaves, lower=low, upper=high, meaning="prediction of a leaf")
         f = m.nonnegative(
@@ -299,7 +305,6 @@ class Ort(ConstantLeafTree):
         m.add("fitted_below", f >= v - high * (1 - z))  # (f)
         m.add("fitted_above", f <= v - low * (1 - z))  # (f)
         m.add("mean", weight @ f == (weight * mean) @ z, over=leaves)  # (g)
-        return within + self._leaf_losses(m, instance).sum()  # (h)
 
     def _leaf_losses(self, m: Model, instance: OrtInstance) -> LinearExpr:
         """Return the (|L|,) squared loss of each leaf beyond that within groups: the terms of (h)."""
@@ -321,10 +326,12 @@ class Ort(ConstantLeafTree):
         L = m.continuous(
             "L",
             len(target),
-            lower=np.maximum(loss.of(np.maximum(low - target, 0.0)), loss.of(np.minimum(high - target, 0.0))),
+            lower=np.maximum(
+                loss.of_errors(np.maximum(low - target, 0.0)), loss.of_errors(np.minimum(high - target, 0.0))
+            ),
             meaning="absolute loss of a target in a group",
         )  # (l)
-        away, (up, down) = 1 - m["z"][group], loss.of(np.array([-1.0, 1.0]))
+        away, (up, down) = 1 - m["z"][group], loss.of_errors(np.array([-1.0, 1.0]))
         above, below = (target - low)[:, None], (high - target)[:, None]
         m.add("loss_above", L[:, None] >= up * (target[:, None] - v - above * away))  # (j)
         m.add("loss_below", L[:, None] >= down * (v - target[:, None] - below * away))  # (k)
@@ -333,7 +340,7 @@ class Ort(ConstantLeafTree):
 
     def valid_below(self, instance: OrtInstance, changes: ModelChanges) -> float:
         # Values outside the range of means or medians are left out; constraints may ask for them.
-        asks_for_values = self.variant != "paper" and changes.blocks & {"beta0", "f", "L"}
+        asks_for_values = self.variant != "paper" and changes.blocks & {"beta0", "f", "log_f", "L"}
         return -np.inf if asks_for_values else np.inf
 
     def with_all_trees(self, instance: OrtInstance) -> OrtInstance | None:
@@ -379,10 +386,10 @@ class Ort(ConstantLeafTree):
         leaves, routing = instance.leaves, instance.routing
         v = leaves.constants(tree)
         f = leaves_of(tree, routing.rows) * v
-        if self.loss == "squared":
+        if not isinstance(leaves.loss, PinballLoss):
             return {**routing.encode(tree), "beta0": v, "f": f}
         group, target, _ = distinct_targets(leaves.y, instance.data.weights, routing.group)
-        return {**routing.encode(tree), "beta0": v, **self.leaf_loss.encode(f.sum(axis=1)[group] - target)}
+        return {**routing.encode(tree), "beta0": v, **leaves.loss.encode(f.sum(axis=1)[group] - target)}
 
     def start(self, name: str, instance: OrtInstance, *, seed: int = 0) -> Tree:
         if name != "depth-two":
@@ -457,12 +464,14 @@ class ConstantLeaves:
 
     @cached_property
     def least(self) -> float:
-        """Least value of the target."""
-        return float(self.data.y.min())
+        """What is 0 of the scaled target: the least value, or 0 where only quotients of targets count."""
+        return float(self.data.y.min()) if self.loss.is_shifted else 0.0
 
     @cached_property
     def spread(self) -> float:
-        """Range of the target: greatest value less least."""
+        """What is 1 of the scaled target, above :attr:`least`: the greatest value, or the mean."""
+        if not self.loss.is_shifted:
+            return float(np.average(self.data.y, weights=self.data.weights))
         return float(self.data.y.max() - self.data.y.min())
 
     @cached_property
@@ -491,7 +500,7 @@ class ConstantLeaves:
     def fit_constant(self, X: FloatArray, y: FloatArray, weight: FloatArray) -> LeafFit:
         """Return the best constant for the samples of a leaf."""
         beta0 = self.loss.best_constant(y, weight)
-        return LeafFit(np.zeros(X.shape[1]), beta0, self.loss.total(beta0 - y, weight) / self.baseline)
+        return LeafFit(np.zeros(X.shape[1]), beta0, self.loss.total(beta0, y, weight) / self.baseline)
 
     def scaled(self, values: FloatArray | IntArray) -> FloatArray:
         """Scale target values."""
@@ -504,10 +513,10 @@ class ConstantLeaves:
     def relative_loss(self, tree: Tree) -> float:
         """Return the loss of a tree on the training samples over :attr:`baseline`, by the definition."""
         if tree.leaf_w is None:
-            errors = self.constants(tree)[tree.apply(self.data.X) - tree.topology.n_branches] - self.y
+            predicted = self.constants(tree)[tree.apply(self.data.X) - tree.topology.n_branches]
         else:
-            errors = (tree.predict(self.data.X) - self.data.y) / self.spread
-        return self.loss.total(errors, self.data.weights) / self.baseline
+            predicted = self.scaled(tree.predict(self.data.X))
+        return self.loss.total(predicted, self.y, self.data.weights) / self.baseline
 
     def constants(self, tree: Tree) -> FloatArray:
         """Return the (|L|,) scaled constants of a tree's leaves.

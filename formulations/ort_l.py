@@ -63,7 +63,7 @@ from formulations.splits.univariate import ONE_FEATURE, RoutingExpressions, leav
 from mipforest.arrays import FloatArray
 from mipforest.data import Dataset
 from mipforest.model import LinearExpr, Model, Values, VarArray
-from mipforest.objectives.losses import leaf_loss
+from mipforest.objectives.leaf_losses import ErrorLoss, error_loss
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
 from mipforest.problem.model_changes import ModelChanges
 from mipforest.problem.parameters import parameter
@@ -98,6 +98,7 @@ class LinearLeaves(ConstantLeaves):
         Once it has run out, leaves predict constants.
     """
 
+    loss: ErrorLoss
     lam: float
     regulariser: str
     M_r: float
@@ -156,7 +157,7 @@ class LinearLeaves(ConstantLeaves):
         if varies.any() and not self.time.expired:
             beta[varies] = self._solve_fit(X[:, varies], y, weight)
         beta0 = self.loss.best_constant(y - X @ beta, weight)
-        cost = self.loss.total(X @ beta + beta0 - y, weight) / self.baseline + self.penalty(beta[None])
+        cost = self.loss.total(X @ beta + beta0, y, weight) / self.baseline + self.penalty(beta[None])
         constant = self.fit_constant(X, y, weight)
         return LeafFit(beta, beta0, cost) if cost < constant.cost else constant
 
@@ -258,7 +259,7 @@ class OrtL(RegressionTree):
             routing=self._routing(data, topology),
             leaves=LinearLeaves(
                 data,
-                leaf_loss(self.loss),
+                error_loss(self.loss),
                 lam=self.lam,
                 regulariser=self.regulariser,
                 M_r=self.M_r,

@@ -418,6 +418,14 @@ class DataOptions:
             help="Column of the outcomes that the treatments led to. It takes the place of --target.",
         ),
     ] = None
+    event: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN",
+            help="Column that tells, of times in --target, whether the event was seen then, for the model survival: "
+            "of its two values, such as 0 and 1, the second.",
+        ),
+    ] = None
     rewards: Annotated[
         str | None,
         Option(
@@ -618,6 +626,11 @@ class DataOptions:
                 "--rewards takes the place of --target and --treatment; leave these out, or estimate rewards of "
                 "--treatment and --outcome with --scores"
             )
+        if self.event is not None and (self.target is None or self.treatment is not None):
+            raise CommandError(
+                "--event tells at which of the times in --target the event was seen; "
+                + ("give both" if self.target is None else "leave --treatment out")
+            )
         if self.target is not None and self.rewards is None and model is not None:
             _refuse_target_of_rewards(model)
         if self.scores is not None and self.treatment is None:
@@ -642,6 +655,7 @@ class DataOptions:
             test=self.test,
             weight=self.weight,
             treatment=self.treatment,
+            event=self.event,
             drop=tuple(self.drop or ()),
             keep=tuple(self.keep or ()),
             categorical=tuple(self.categorical or ()),

@@ -53,6 +53,8 @@ _MEASURES = (
     ("Best single decision", "best_single_reward", 6),
     ("Outcome observed", "observed_outcome", 4),
     ("Outcome prescribed", "prescribed_outcome", 4),
+    ("Harrell's C", "concordance", 4),
+    ("Integrated Brier score", "integrated_brier_score", 4),
     ("R2", "r2", 4),
     ("MSE", "mse", 6),
     ("MAE", "mae", 6),

@@ -18,10 +18,14 @@ from mipforest.data.convention import PLAIN, Convention, DateOrder, Dates, read_
 from mipforest.data.encoding import Column, Encoding, Scaling, UnseenLevelError
 from mipforest.data.table import Axis, Label, Missing, fingerprint
 from mipforest.data.target import ClassMapping, Target, Task
-from mipforest.errors import DataError
+from mipforest.errors import DataError, some_of
+from mipforest.survival import StepFunction, relative_risks
 
 #: What the target of a data set of rewards is called.
 DECISION = "decision"
+
+#: What the target of a data set of times is called, and how the note on their events begins.
+HAZARD_RATIO, EVENTS = "hazard ratio", "events"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,6 +62,10 @@ class Dataset:
         (n,) index (int64) of the treatment that each sample had; ``None`` unless the task is a prescription.
     rewards
         (n, K) reward of each decision for each sample; ``None`` unless the task is a policy.
+    followed, baseline_hazard
+        (n, 3) time of each sample, 1 where its event was seen then, and its weight beside its exposure, with the
+        cumulative hazard that the targets are relative to; ``None`` unless targets are hazard ratios
+        (:meth:`with_hazards`).
     name, target, weight, treatment
         Name of the data set, and of the columns of its target, weights and treatments (``None``: it has none).
     notes
@@ -83,10 +91,12 @@ class Dataset:
     treatments: IntArray | None = None
     treatment: str | None = None
     rewards: FloatArray | None = None
+    followed: FloatArray | None = None
+    baseline_hazard: StepFunction | None = None
     convention: Convention = PLAIN
 
     def __post_init__(self) -> None:
-        for array in (self.X, self.X_raw, self.y, self.weights, self.labels, self.rewards):
+        for array in (self.X, self.X_raw, self.y, self.weights, self.labels, self.rewards, self.followed):
             if array is not None:
                 array.setflags(write=False)
 
@@ -116,6 +126,7 @@ class Dataset:
         weights: ArrayLike | None = None,
         treatments: ArrayLike | None = None,
         rewards: ArrayLike | None = None,
+        event: ArrayLike | None = None,
         notes: Sequence[str] = (),
     ) -> Dataset:
         """Make a data set of a feature matrix and a target, or the rewards of decisions.
@@ -144,6 +155,8 @@ class Dataset:
             (n,) labels of the treatments that led to the outcomes y, for a prescription.
         rewards
             (n, K) reward of each decision for each sample, for a policy; finite, of any sign, higher is better.
+        event
+            (n,) whether the event of a sample was seen at its time y, or it was censored, for survival trees.
         notes
             What was done to the data before.
 
@@ -159,11 +172,20 @@ class Dataset:
         if len(names) != p:
             raise DataError(f"{len(names)} feature names for the {p} columns of X; give one name per column")
         kept, weight, remarks = tables.positive_weights(weights, n)
+        task = task if event is None else "regression"
         read = cls._target(y, n, kept, target, task, treatments, rewards, classes)
         X_raw, samples = X_raw[kept], tuple(map(str, np.flatnonzero(kept)))
         encoding = Encoding.unscaled(list(map(Column, names))).fit_scaling(scaling, X_raw, weight)
         named = {"weights": weight, "name": name, "target": target if rewards is None else DECISION}
-        return cls._of(X_raw, read, encoding, samples, classes, (*notes, *remarks), **named)
+        found = cls._of(X_raw, read, encoding, samples, classes, (*notes, *remarks), **named)
+        if event is None:
+            return found
+        seen = np.asarray(event)
+        if seen.shape != (n,):
+            raise DataError(
+                f"event has shape {seen.shape}, and X has {n} rows; give one value for each sample"
+            )
+        return found.with_hazards(found.y, seen[kept])
 
     @staticmethod
     def _target(
@@ -423,7 +445,7 @@ class Dataset:
     def sha256(self) -> str:
         """SHA-256 of features in original units, target, weights where some are not 1, and names but the data set's."""
         names = [self.task, self.target, *self.features.labels, *self.samples.labels, *self.classes]
-        more = (self.treatments, self.rewards, self.weights if self.weighted else None)
+        more = (self.treatments, self.rewards, self.followed, self.weights if self.weighted else None)
         return fingerprint(names, self.X_raw, self.y, *(array for array in more if array is not None))
 
     def require_classes(self, maximum: int, model: str = "this model") -> None:
@@ -436,18 +458,92 @@ class Dataset:
         return self._with_encoding(self.encoding.fit_scaling(scaling, self.X_raw, self.weights))
 
     def with_weights(self, weights: ArrayLike) -> Dataset:
-        """Give the samples other weights (n,), or refuse them; weight 0 leaves out. Features are scaled anew."""
+        """Give the samples other weights (n,), or refuse them; weight 0 leaves out. Features are scaled anew.
+
+        Of samples with times, weights count beside their exposure, and hazards are estimated anew.
+        """
         kept, given, remarks = tables.positive_weights(weights, self.n)
         chosen = replace(self.take(kept), weights=given, notes=(*self.notes, *remarks))
+        if chosen.followed is not None:
+            followed = np.column_stack([chosen.followed[:, :2], given])
+            chosen = replace(chosen, followed=followed)._with_hazards_anew()
         return chosen.with_scaling(self.encoding.scaling)
+
+    def with_hazards(self, time: ArrayLike, event: ArrayLike, *, like: Dataset | None = None) -> Dataset:
+        """Give the samples hazard ratios as targets and exposures as weights, for survival trees.
+
+        See :func:`mipforest.survival.relative_risks`.
+
+        Parameters
+        ----------
+        time, event
+            (n,) time of each sample, and whether its event was seen then; else the sample was followed no longer.
+        like
+            Training samples whose baseline hazard counts for these; their own unless given.
+
+        Returns
+        -------
+        Dataset
+            Task ``"regression"``, with :attr:`followed`.
+
+        Raises
+        ------
+        DataError
+            If a time is negative or no number, or no event was seen.
+        """
+        known = None if like is None else like.baseline_hazard
+        y, weight, baseline = relative_risks(time, event, self.weights, known)
+        seen = np.asarray(event, dtype=bool)
+        found = replace(
+            self,
+            y=y,
+            weights=weight,
+            task="regression",
+            target=HAZARD_RATIO,
+            classes=(),
+            class_values=(),
+            treatments=None,
+            treatment=None,
+            rewards=None,
+            followed=np.column_stack([np.asarray(time, dtype=np.float64), seen, self.weights]),
+            baseline_hazard=baseline,
+            notes=(*self.notes, f"{EVENTS}: {int(seen.sum())} of {self.n} samples, the others were censored"),
+        )
+        return found.with_scaling(found.encoding.scaling) if like is None else found
+
+    def with_events_of_labels(self, like: Dataset | None = None) -> Dataset:
+        """Return samples whose outcomes are times, and whose treatments say whether the event was seen, with hazards.
+
+        Of two labels, such as 0 and 1, the second is that of an event; ``like`` as for :meth:`with_hazards`.
+
+        Raises
+        ------
+        DataError
+            If there are not two labels; otherwise as for :meth:`with_hazards`.
+        """
+        if self.treatments is None or self.n_classes != 2:
+            raise DataError(
+                f"the column that tells events has the values {some_of(self.classes)}; it needs two, such as 0 for a "
+                "sample that was censored and 1 for one with its event"
+            )
+        noted = self._with_note(f"{self.treatment} is {self.classes[1]} where its event was seen")
+        return noted.with_hazards(np.asarray(self.y, dtype=np.float64), self.treatments == 1, like=like)
+
+    def _with_hazards_anew(self, like: Dataset | None = None) -> Dataset:
+        """Return samples with times, whose targets are relative to the hazard of these, or of training samples."""
+        assert self.followed is not None
+        time, event, weight = self.followed.T
+        notes = tuple(note for note in self.notes if not note.startswith(EVENTS))
+        return replace(self, weights=weight, notes=notes).with_hazards(time, event, like=like)
 
     def take(self, rows: ArrayLike) -> Dataset:
         """Select samples by position (or a (n,) mask); encoding, classes and the samples' ids and weights stay."""
         chosen = np.arange(self.n)[np.asarray(rows)]
         samples = Axis(tuple(self.samples[row] for row in chosen.tolist()), "sample")
         X, X_raw, y, weights = (array[chosen] for array in (self.X, self.X_raw, self.y, self.weights))
-        treatments, rewards = (
-            None if array is None else array[chosen] for array in (self.treatments, self.rewards)
+        treatments, rewards, followed = (
+            None if array is None else array[chosen]
+            for array in (self.treatments, self.rewards, self.followed)
         )
         return replace(
             self,
@@ -458,6 +554,7 @@ class Dataset:
             samples=samples,
             treatments=treatments,
             rewards=rewards,
+            followed=followed,
         )
 
     def relabel(self, mapping: Mapping[Label, Label]) -> Dataset:
@@ -508,6 +605,9 @@ class Dataset:
         stratified = stratify and self.task == "classification"
         strata = self.y.astype(np.int64) if stratified else None
         train, test = map(self.take, targets.split_rows(self.n, test_size, seed, strata, self.classes))
+        if train.followed is not None and test.followed is not None:
+            train = train._with_hazards_anew()  # hazards are relative to those of training samples
+            test = test._with_hazards_anew(like=train)
         encoding = self.encoding.fit_scaling(self.encoding.scaling, train.X_raw, train.weights)
         how = f"part of a {'stratified ' if stratified else ''}split, test_size={test_size}, seed={seed}"
         train, test = train._with_encoding(encoding), test._with_encoding(encoding)

@@ -26,12 +26,14 @@ from mipforest.estimators.papers import (
     OLCTClassifier,
     OptimalPrescriptiveTree,
     ORTRegressor,
+    PoissonTreeRegressor,
     PolicyTreeClassifier,
     QuantileTreeRegressor,
     RandomizedTreeClassifier,
     RandomizedTreeRegressor,
     RegressAndCompare,
     RiskScoreClassifier,
+    SurvivalTree,
 )
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "OptimalTreeClassifierCV",
     "OptimalTreeRegressor",
     "OptimalTreeRegressorCV",
+    "PoissonTreeRegressor",
     "PolicyTreeClassifier",
     "QuantileTreeRegressor",
     "RandomizedTreeClassifier",
@@ -59,6 +62,7 @@ __all__ = [
     "RegressAndCompare",
     "RiskScoreClassifier",
     "SelectionReport",
+    "SurvivalTree",
     "UnverifiedTreeWarning",
     "imputed_outcomes",
     "policy_measures",

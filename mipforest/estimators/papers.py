@@ -7,17 +7,18 @@ Estimators that prescribe treatments can be compared with a baseline: one model 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from sklearn.base import clone
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.cards import ScoreCard, card_to_text, risk_table
 from mipforest.data import DataError, Dataset
 from mipforest.data.encoding import Scaling
@@ -25,12 +26,14 @@ from mipforest.data.table import checked_weights
 from mipforest.data.target import read_rewards
 from mipforest.errors import some_of
 from mipforest.estimators.base import NotTaken, TreeEstimator
-from mipforest.estimators.generic import TreeClassifier, TreeRegressor
+from mipforest.estimators.generic import TreeClassifier, TreeRegressor, read_values
 from mipforest.estimators.scikit import BaseEstimator
+from mipforest.objectives.leaf_losses import PoissonLoss
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import ParameterError, PerNode, parameters_of
 from mipforest.problem.registry import get_formulation
 from mipforest.problem.result import Result
+from mipforest.survival import StepFunction, concordance
 from mipforest.trees import FunctionalTree, RandomizedTree, RewardMeasures, reward_measures
 
 #: Formulation of MARGOT by its feature selection.
@@ -350,6 +353,382 @@ class QuantileTreeRegressor(PaperEstimator, TreeRegressor):
 
     def _formulation_name(self) -> str:
         return "quantile"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PoissonTreeRegressor(PaperEstimator, TreeRegressor):
+    """Optimal tree of univariate splits whose leaves predict the rate of a count (:mod:`formulations.poisson`).
+
+    Targets are counts per unit of exposure, and weights are exposures, as for scikit-learn's Poisson models:
+    ``fit(X, counts / exposure, sample_weight=exposure)``.
+
+    Parameters
+    ----------
+    alpha
+        Cost of a split, relative to the deviance of the best constant; at least 0.
+    N_min
+        Least number of samples in a leaf that holds any; at least 1.
+    tangents
+        Tangents of the logarithm in models for matrix solvers, at least 2; tree searches have the deviance itself.
+    depth, and all others
+        As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
+
+    Notes
+    -----
+    A leaf whose training samples have no counts predicts 0; a larger ``N_min`` makes these fewer.
+    ``feature_importances_`` are of squared errors, as those of other regressors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> age, years = np.array([[20], [25], [30], [60], [65], [70]]), np.array([1, 2, 1, 2, 4, 2])
+    >>> claims = np.array([1, 2, 1, 1, 2, 1])
+    >>> tree = PoissonTreeRegressor(depth=1).fit(age, claims / years, sample_weight=years)
+    >>> tree.predict([[22], [72]]).tolist(), tree.score(age, claims / years, sample_weight=years)
+    ([1.0, 0.5], 1.0)
+    """
+
+    _formulations = ("poisson",)
+
+    alpha: float = 0.0
+    N_min: int = 1
+    tangents: int = 32
+
+    def _formulation_name(self) -> str:
+        return "poisson"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """Say the same to scikit-learn 1.5."""
+        return {"requires_positive_y": True, "allow_nan": self.missing != "error"}
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return D2, the share of the Poisson deviance that predictions explain.
+
+        Parameters
+        ----------
+        X, y
+            (n, p) samples and (n,) rates, at least 0.
+        sample_weight
+            (n,) exposures; 1 unless given.
+
+        Returns
+        -------
+        float
+            1 - deviance / deviance of the best constant, at most 1, as :func:`sklearn.metrics.d2_tweedie_score` with
+            ``power=1`` and scikit-learn's ``PoissonRegressor`` have it. It is minus infinity if a sample has a count
+            where its leaf predicts 0: its deviance is infinite. Where all rates are equal, it is 1 for exact
+            predictions and 0 for any others.
+
+        Raises
+        ------
+        DataError
+            If a rate is negative.
+        """
+        predicted, rates = self.predict(X), read_values(self, y)
+        check_consistent_length(predicted, rates)
+        if rates.min() < 0:
+            raise DataError(
+                f"y is {rates.min():g} in row {rates.argmin()}, and deviances are of rates; give counts per unit of "
+                "exposure, at least 0"
+            )
+        weights = checked_weights(sample_weight, len(rates), "sample_weight")
+        # A sample without exposure does not count, whatever is predicted for it.
+        counted, loss = weights > 0, PoissonLoss()
+        predicted, rates, weights = predicted[counted], rates[counted], weights[counted]
+        lost = loss.total(predicted, rates, weights)
+        # Compared so, as the rounded mean of equal numbers may differ from them.
+        if rates.min() == rates.max():
+            return 1.0 if lost == 0 else 0.0
+        return 1.0 - lost / loss.baseline(rates, weights)
+
+
+class FunctionOfTime(StepFunction):
+    """A step function that is called with times, as those of scikit-survival are; it has no end.
+
+    Attributes
+    ----------
+    x, y
+        (m,) times and values, by scikit-survival's names.
+    """
+
+    __slots__ = ()
+
+    def __call__(self, time: npt.ArrayLike) -> Any:
+        """Return the values at times of any shape, in the same shape; a number for a number."""
+        return self.at(time)[()]
+
+    @property
+    def x(self) -> FloatArray:
+        """The times."""
+        return self.times
+
+    @property
+    def y(self) -> FloatArray:
+        """The values."""
+        return self.values
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SurvivalTree(PaperEstimator):
+    """Optimal tree of univariate splits whose leaves predict a hazard ratio, from times of which some are censored.
+
+    Its interface is that of scikit-survival's ``SurvivalTree``, whose place it takes in ``cross_val_score``,
+    ``GridSearchCV`` and metrics. Sources: LeBlanc and Crowley 1992; Huisman, van der Linden and Demirović 2024;
+    :mod:`formulations.survival`.
+
+    Parameters
+    ----------
+    alpha
+        Cost of a split, relative to the deviance without a split; at least 0.
+    N_min
+        Least number of samples in a leaf that holds any; at least 1.
+    tangents
+        Tangents of the logarithm in models for matrix solvers, at least 2; tree searches have the deviance itself.
+    depth, and all others
+        As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
+
+    Attributes
+    ----------
+    unique_times_
+        (m,) distinct times of the training samples, ascending.
+    event_times_
+        Those of them at which an event was seen.
+    baseline_hazard_
+        Cumulative hazard of all training samples together, a :class:`FunctionOfTime` with steps at ``event_times_``;
+        that of a leaf is its hazard ratio times as much.
+
+    Notes
+    -----
+    Samples weigh in ``min_weight_fraction_leaf`` and ``feature_importances_`` by their exposure, the number of events
+    that the baseline expects of them; the latter are of squared errors, as those of regressors. ``to_text`` and
+    ``plot`` count samples, and show nothing of their times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> age = np.array([30, 40, 50, 60, 70, 80])[:, None]
+    >>> seen, days = np.array([False, True, False, True, True, True]), np.array([9, 8, 9, 3, 2, 1])
+    >>> tree = SurvivalTree(depth=1).fit(age, (seen, days))
+    >>> bool(tree.predict([[75]]) > tree.predict([[35]])), tree.score(age, (seen, days)) > 0.8
+    (True, True)
+    """
+
+    _formulations = ("survival",)
+
+    alpha: float = 0.0
+    N_min: int = 1
+    tangents: int = 32
+
+    def _formulation_name(self) -> str:
+        return "survival"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        """Say the same to scikit-learn 1.5."""
+        return {"requires_y": True, "allow_nan": self.missing != "error"}
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find an optimal survival tree.
+
+        Parameters
+        ----------
+        X
+            (n, p) features, as for :meth:`TreeEstimator.fit <mipforest.estimators.base.TreeEstimator.fit>`.
+        y
+            Whether the event of each sample was seen, or its time is that until which it was followed; and the times,
+            at least 0. A structured array (n,) of two fields in this order, as ``sksurv.util.Surv`` makes it; an array
+            or a DataFrame (n, 2); or a pair of two arrays (n,). Searches over parameters cannot take parts of a pair.
+        sample_weight
+            (n,) weights of the samples, at least 0; 1 unless given. ``N_min`` counts samples, whatever they weigh.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, NoTreeFound, SolverError
+            As for :meth:`TreeEstimator.fit <mipforest.estimators.base.TreeEstimator.fit>`;
+            :class:`~mipforest.data.DataError` if no event was seen.
+        """
+        self._fit(X, y, sample_weight)
+        return self
+
+    def _read(
+        self, X_raw: FloatArray, y: Any, weights: FloatArray, features: tuple[str, ...], scaling: Scaling
+    ) -> Dataset:
+        seen, times = _read_times(self, y)
+        check_consistent_length(X_raw, times)
+        return Dataset.from_arrays(
+            X_raw, times, event=seen, target="time", features=features, scaling=scaling, weights=weights
+        )
+
+    def _keep(self, result: Result) -> None:
+        super()._keep(result)
+        data = result.problem.data
+        assert data.followed is not None
+        assert data.baseline_hazard is not None
+        self.unique_times_ = np.unique(data.followed[:, 0])
+        self.baseline_hazard_ = FunctionOfTime(*data.baseline_hazard)
+        self.event_times_ = self.baseline_hazard_.times
+
+    # ------------------------------------------------------------------ predict
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return (n,) hazard ratios, at least 0: a sample with a larger one is predicted to have its event earlier."""
+        X_raw = self._features(X)
+        return np.asarray(self.tree_.predict(X_raw), dtype=np.float64)
+
+    def predict_cumulative_hazard_function(self, X: Any, return_array: bool = False) -> npt.NDArray[Any]:
+        """Predict the cumulative hazard function of each sample.
+
+        Parameters
+        ----------
+        X
+            (n, p) samples.
+        return_array
+            Whether to return numbers in place of functions.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n,) functions (:class:`FunctionOfTime`) that are called with times, with steps at ``unique_times_``; or
+            (n, m) their values at ``unique_times_``. Beyond the longest time they stay as they are.
+        """
+        return self._of_time(X, lambda hazard: hazard, 0.0, return_array)
+
+    def predict_survival_function(self, X: Any, return_array: bool = False) -> npt.NDArray[Any]:
+        """Predict the survival function of each sample: the probability that its event is after a time.
+
+        Parameters
+        ----------
+        X, return_array
+            As for :meth:`predict_cumulative_hazard_function`.
+
+        Returns
+        -------
+        numpy.ndarray
+            As :meth:`predict_cumulative_hazard_function`: the exponential of minus that.
+        """
+        return self._of_time(X, lambda hazard: np.exp(-hazard), 1.0, return_array)
+
+    def _of_time(
+        self, X: Any, of_hazard: Callable[[FloatArray], FloatArray], first: float, return_array: bool
+    ) -> npt.NDArray[Any]:
+        """Return functions of cumulative hazards, one for all samples of a hazard ratio, or their values."""
+        ratios, which = np.unique(self.predict(X), return_inverse=True)
+        values = of_hazard(np.outer(ratios, self.baseline_hazard_.at(self.unique_times_)))
+        if return_array:
+            return values[which]
+        functions = np.empty(len(ratios), dtype=object)
+        for k, row in enumerate(values):
+            functions[k] = FunctionOfTime(self.unique_times_, row, first)
+        return functions[which]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return Harrell's C of the hazard ratios (:func:`mipforest.survival.concordance`).
+
+        Parameters
+        ----------
+        X, y
+            (n, p) samples, and their events and times as for :meth:`fit`.
+        sample_weight
+            (n,) weights of the samples, at least 0; 1 unless given. A pair weighs the product of both.
+
+        Returns
+        -------
+        float
+            Share, 0 to 1, of the comparable pairs in which the sample with the earlier event has the larger ratio;
+            pairs of equal ratios count one half.
+
+        Raises
+        ------
+        DataError
+            If no two samples can be compared.
+        """
+        ratios, (seen, times) = self.predict(X), _read_times(self, y)
+        check_consistent_length(ratios, times)
+        weights = checked_weights(sample_weight, len(times), "sample_weight")
+        kept = weights > 0
+        return concordance(times[kept], seen[kept], ratios[kept], weights[kept])
+
+    def _numbers(self, y: Any) -> None:
+        """Return no targets: a mean of these would have to weigh exposures."""
+        _read_times(self, y)
+
+
+#: What a survival tree takes.
+_GIVE_TIMES = (
+    "give a structured array whose first field says whether the event was seen and whose second is the time, as "
+    "sksurv.util.Surv.from_arrays(event, time) makes it, an (n, 2) array of these, or the pair (event, time)"
+)
+
+
+def _read_times(estimator: Any, y: Any) -> tuple[BoolArray, FloatArray]:
+    """Return (n,) whether the event of each sample was seen, and (n,) its time, of what an estimator was given.
+
+    Raises
+    ------
+    DataError
+        If it is none of the forms that :meth:`SurvivalTree.fit` takes, an event is neither true nor false, or a time is
+        no number of 0 or more.
+    """
+    if y is None:
+        raise DataError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None; {_GIVE_TIMES}"
+        )
+    event, time = (np.asarray(part) for part in _two_parts(y))
+    if event.ndim != 1 or event.shape != time.shape:
+        raise DataError(f"y has events of shape {event.shape} and times of shape {time.shape}; {_GIVE_TIMES}")
+    for name, part in (("event", event), ("time", time)):
+        if part.dtype.kind not in "biufO":
+            raise DataError(f"y has {name}s of type {part.dtype}, which are no numbers; {_GIVE_TIMES}")
+    try:
+        seen, times = event.astype(np.float64), time.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"y holds something that is no number ({error}); {_GIVE_TIMES}") from error
+    if (strange := (seen != 0) & (seen != 1)).any():
+        row = int(strange.argmax())
+        swapped = "the times come second" if np.isin(times, (0, 1)).all() else _GIVE_TIMES
+        raise DataError(
+            f"y has the event {seen[row]:g} in row {row}, which is neither true nor false; {swapped}"
+        )
+    if (strange := ~(np.isfinite(times) & (times >= 0))).any():
+        row = int(strange.argmax())
+        raise DataError(
+            f"y has the time {times[row]:g} in row {row}; give finite times of 0 or more, or leave the row out"
+        )
+    return seen == 1, times
+
+
+def _two_parts(y: Any) -> tuple[Any, Any]:
+    """Return events and times, whatever they are."""
+    if isinstance(y, tuple) and len(y) == 2:
+        return y
+    if isinstance(y, pd.DataFrame):
+        names, found = list(y.columns), [column for _, column in y.items()]
+    elif names := list(getattr(getattr(y, "dtype", None), "names", None) or ()):
+        found = [y[name] for name in names]
+    else:
+        try:
+            table = np.asarray(y)
+        except ValueError as error:
+            raise DataError(f"y is no table ({error}); {_GIVE_TIMES}") from error
+        if table.ndim != 2 or table.shape[1] != 2:
+            raise DataError(f"y has shape {table.shape}; {_GIVE_TIMES}")
+        return table[:, 0], table[:, 1]
+    if len(found) != 2:
+        raise DataError(f"y has {len(found)} columns ({some_of(names)}); {_GIVE_TIMES}")
+    return found[0], found[1]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -300,7 +300,7 @@ class Explorer:
     def _drawn(self, tree: Tree) -> dict[str, Any]:
         """Return a picture of a tree, its nodes in words, and its errors."""
         data = self._session.problem.data
-        statistics = node_statistics(tree, data.X_raw, None if tree.prescribes else data.y)
+        statistics = node_statistics(tree, data.X_raw, None if tree.prescribes else data.y, data.weights)
         fitted = FittedTree(tree, statistics, reachable_tree(tree))
         texts = NodeTexts(fitted, None)
         return {
@@ -406,7 +406,7 @@ class Explorer:
         if form == "python":
             return {"text": to_python(tree)}
         if form == "sql":
-            statistics = node_statistics(tree, data.X_raw, None if tree.prescribes else data.y)
+            statistics = node_statistics(tree, data.X_raw, None if tree.prescribes else data.y, data.weights)
             return {"text": to_sql(tree, statistics, encoding=data.encoding)}
         if form in ("report", "run") and self._writer is not None and result is not None:
             if form == "report":

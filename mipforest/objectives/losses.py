@@ -8,8 +8,7 @@ entry-point group ``mipforest.losses``.
 **Norms.** A norm states itself in a model, gives its value, and bounds weights: a charge of at most c keeps
 :math:`\|w\| \le r(c)` in the norm itself, hence :math:`|w^\top u| \le r(c) \|u\|_*` in its dual.
 
-**Leaves** of a regression tree are charged squared errors, or absolute ones that may count differently above and below
-the target, as weighted sums over samples.
+**Leaves** that predict a number have losses of their own (:mod:`mipforest.objectives.leaf_losses`).
 
 **Log-loss**, :math:`f(v) = \log(1 + e^{-v})`, by tangents. f is convex, so every tangent lies below it, and so does
 the largest of several (T. Sato, Y. Takano, R. Miyashiro, A. Yoshise, *Feature subset selection for logistic regression
@@ -555,104 +554,3 @@ def _area_gained(x: float, u: float, v: float) -> float:
     (at_x, at_u), (slope_x, slope_u) = _tangents(np.array([x, u]))
     rise = (at_x - at_u) + (slope_x - slope_u) * corner
     return 0.5 * float(rise) * (_crossing(x, v) - _crossing(u, x))
-
-
-class LeafLoss(ABC):
-    """A loss as a function of the errors, prediction minus target."""
-
-    @abstractmethod
-    def total(self, errors: FloatArray, weight: FloatArray) -> float:
-        """Return the sum over all samples, each times its weight (n,)."""
-
-    @abstractmethod
-    def best_constant(self, y: FloatArray, weight: FloatArray) -> float:
-        """Return the constant prediction of least loss for targets (n,) with weights (n,), n >= 1."""
-
-    @abstractmethod
-    def greatest_error(self, total: float, weight: FloatArray) -> float:
-        """Return the greatest absolute error of one sample when all together have at most a total loss."""
-
-    @abstractmethod
-    def declare(self, m: Model, errors: LinearExpr, weight: FloatArray) -> LinearExpr | QuadraticExpr:
-        """Write the total loss of errors (n,) with weights (n,) for an objective to be minimised."""
-
-    @abstractmethod
-    def encode(self, errors: FloatArray) -> dict[str, FloatArray]:
-        """Return the values of the blocks that :meth:`declare` makes."""
-
-    def baseline(self, y: FloatArray, weight: FloatArray) -> float:
-        """Return the loss of the best single constant (Dunn's Lhat)."""
-        return self.total(self.best_constant(y, weight) - y, weight)
-
-
-#: Share of a weight by which rounding may change sums of weights.
-ROUNDING = 1e-12
-
-
-class PinballLoss(LeafLoss):
-    r"""Twice the pinball loss: :math:`2 \tau` times what a prediction is too low by, :math:`2 (1 - \tau)` too high.
-
-    Its best constant is the quantile of level :math:`\tau`. At 1/2 it is the absolute loss: rows (4.4), (4.5) of Dunn's
-    thesis.
-
-    Parameters
-    ----------
-    level
-        The level, above 0 and below 1.
-    """
-
-    def __init__(self, level: float = 0.5) -> None:
-        self.level = level
-
-    def of(self, errors: FloatArray) -> FloatArray:
-        """Return the loss of each error, prediction minus target."""
-        lost: FloatArray = 2.0 * np.where(errors < 0.0, self.level, 1.0 - self.level) * np.abs(errors)
-        return lost
-
-    def total(self, errors: FloatArray, weight: FloatArray) -> float:
-        return float(weight @ self.of(errors))
-
-    def best_constant(self, y: FloatArray, weight: FloatArray) -> float:
-        """Return the weighted quantile, midway between both targets where it is any of a range."""
-        order = np.argsort(y, kind="stable")
-        below = np.cumsum(weight[order])
-        goal, missed = self.level * below[-1], ROUNDING * below[-1]
-        first, last = np.searchsorted(below, goal - missed), np.searchsorted(below, goal + missed, "right")
-        return float(y[order[first]] + y[order[min(int(last), len(y) - 1)]]) / 2
-
-    def greatest_error(self, total: float, weight: FloatArray) -> float:
-        return total / (2.0 * min(self.level, 1.0 - self.level) * float(weight.min()))
-
-    def declare(self, m: Model, errors: LinearExpr, weight: FloatArray) -> LinearExpr:
-        L = m.nonnegative("L", errors.shape, meaning="loss of a sample, or of a leaf")
-        m.add("loss_above", L >= 2.0 * (1.0 - self.level) * errors)  # (4.4)
-        m.add("loss_below", L >= -2.0 * self.level * errors)  # (4.5)
-        total: LinearExpr = weight @ L
-        return total
-
-    def encode(self, errors: FloatArray) -> dict[str, FloatArray]:
-        return {"L": self.of(errors)}
-
-
-class SquaredLoss(LeafLoss):
-    """Sum of squared errors, in the objective: the same optimum as with the quadratic row (4.6)."""
-
-    def total(self, errors: FloatArray, weight: FloatArray) -> float:
-        return float((weight * errors) @ errors)
-
-    def best_constant(self, y: FloatArray, weight: FloatArray) -> float:
-        return float(np.average(y, weights=weight))
-
-    def greatest_error(self, total: float, weight: FloatArray) -> float:
-        return float(np.sqrt(total / weight.min()))
-
-    def declare(self, m: Model, errors: LinearExpr, weight: FloatArray) -> QuadraticExpr:
-        return sum_squares(np.sqrt(weight) * errors)
-
-    def encode(self, errors: FloatArray) -> dict[str, FloatArray]:
-        return {}
-
-
-def leaf_loss(name: str, level: float = 0.5) -> LeafLoss:
-    """Return the loss ``"squared"``, or ``"absolute"`` with the level of its quantile."""
-    return SquaredLoss() if name == "squared" else PinballLoss(level)

@@ -285,7 +285,7 @@ class Formulation(Operations):
             )
 
     def check_treatments(self, data: Dataset) -> None:
-        """Refuse treatments where the model prescribes none, and rewards where it does not decide.
+        """Refuse treatments where the model prescribes none, rewards where it does not decide, and times of events.
 
         Raises
         ------
@@ -304,6 +304,12 @@ class Formulation(Operations):
                 f"({', '.join(data.classes)})",
                 hint="use a model that decides (policy), or load the data with a target",
                 option="use --model policy, or give --target in place of --rewards",
+            )
+        if data.followed is not None and not self.takes_times:
+            raise DataError(
+                f"{self.name} predicts no hazards, and {data.name} has times of which some are censored",
+                hint="use the model survival, or make the data without event=",
+                option="use --model survival, or leave --event out",
             )
 
     def check_columns(self, data: Dataset) -> None:

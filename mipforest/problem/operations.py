@@ -91,6 +91,10 @@ class ModelOperations(ABC):
     #: Whether splits and leaves take features of which several stand for one column: sets of levels, and numbers with
     #: missing values on either side. Splits have one feature then, and leaves none.
     takes_sets: ClassVar[bool] = False
+    #: Whether its targets are hazard ratios of samples with times; these are refused otherwise.
+    takes_times: ClassVar[bool] = False
+    #: The score that tunes it, and measures it in place of errors, where that is not the first of its task.
+    tunes_by: ClassVar[str | None] = None
     #: Hyperparameters of related models that this one refuses, each with the reason as a clause.
     refused_parameters: ClassVar[Mapping[str, str]] = {}
     #: Variants, the default first: the strongest one proven not to cut off an optimum.

@@ -582,7 +582,8 @@ def snapped_to_tree(
         return solution
     tree = problem.formulation.decode(solution.values, problem.instance)
     # Labels that suit the objective may break a constraint that a user added.
-    for candidate in (problem.formulation.relabel(tree, problem.instance), tree):
+    relabelled = problem.formulation.relabel(tree, problem.instance)
+    for candidate in (relabelled, tree):
         tidied = _with_values_of(problem, candidate, solution)
         if tidied is not None:
             return tidied
@@ -593,7 +594,9 @@ def snapped_to_tree(
         feasible and same_value(value, solution.objective, problem.objective_unit)
     ):
         return solution
-    own, which = _with_values_of(problem, tree, solution, worse=True), "its"
+    # A leaf value off its optimum by a tolerance may break a row that large coefficients are in.
+    own = _with_values_of(problem, tree, solution, worse=True)
+    own, which = own or _with_values_of(problem, relabelled, solution, worse=True), "its"
     if own is None and start is not None:
         known = problem.formulation.decode(start, problem.instance)
         own, which = _with_values_of(problem, known, solution, worse=True), "the start's"

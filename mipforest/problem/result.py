@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.worth import worth_in_words, worth_of
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.solvers.solution import Solution, Status, closed, gap_in_words, relative_gap
+from mipforest.survival import SurvivalMeasures, survival_measures
 from mipforest.trees import (
     ClassMeasures,
     Predictor,
@@ -26,6 +27,7 @@ from mipforest.trees import (
     RegressionMeasures,
     Reliability,
     RewardMeasures,
+    Tree,
     TreeSet,
     calibration_measures,
     class_measures,
@@ -284,8 +286,10 @@ class Result:
         depth = self.problem.topology.depth
         if not self.tree.is_tree:
             depth = min(max(len(self.tree.features_used().per_node[0]), 1), 5)
+        by_errors = self.problem.formulation.tunes_by is None
         grow = not self.problem.budget.stopped  # who stopped it does not wait for more
-        return _for_json(worth_of(self.tree, depth, self.problem.data, test, grow=grow))  # type: ignore[no-any-return]
+        found = worth_of(self.tree, depth, self.problem.data, test, grow=grow, by_errors=by_errors)
+        return _for_json(found)  # type: ignore[no-any-return]
 
     def plot(self, *, max_terms: int = 3) -> Picture:
         """Draw the tree with its training samples at each node; see :func:`~mipforest.trees.plot_tree`.
@@ -298,7 +302,15 @@ class Result:
         if self.tree is None:
             raise ValueError(f"there is no tree to draw: the solve ended with the status {self.status}")
         data = self.problem.data
-        return self.tree.plot(data.X_raw, data.labels, max_terms=max_terms, training=True)
+        if not isinstance(self.tree, Tree):
+            return self.tree.plot(data.X_raw, data.labels, max_terms=max_terms, training=True)
+        from mipforest.trees import plot_tree  # loads matplotlib
+
+        weights = data.weights if data.weighted else None
+        drawn = plot_tree(
+            self.tree, data.X_raw, data.labels, max_terms=max_terms, training=True, weights=weights
+        )
+        return cast("Picture", drawn)
 
     def plot_progress(self) -> Picture:
         """Draw incumbent and bound over the seconds of the solve; where neither is known it says so."""
@@ -341,7 +353,8 @@ class Result:
             in their square. Where the targets are constant, ``r2`` is 1 if all predictions are exact, else 0
             (see :func:`~mipforest.trees.regression_measures`).
 
-            Of a prescription, those of :class:`~mipforest.trees.PrescriptionMeasures`; of a policy, those of
+            Of hazard ratios those of :class:`~mipforest.survival.SurvivalMeasures` in place of these. Of a
+            prescription, those of :class:`~mipforest.trees.PrescriptionMeasures`; of a policy, those of
             :class:`~mipforest.trees.RewardMeasures`.
         """
         if data.rewards is not None:
@@ -349,6 +362,8 @@ class Result:
                 return dict.fromkeys(RewardMeasures._fields, np.nan)
             decided = self.tree.predict(data.X_raw).astype(np.int64)
             return reward_measures(data.rewards, decided, data.weights)._asdict()
+        if data.followed is not None:
+            return self._survival_measures(data)
         if data.task == "regression":
             return self._regression_measures(data)
         if data.treatments is not None:
@@ -364,6 +379,14 @@ class Result:
         if self.tree.gives_probabilities and len(self.tree.classes) == 2:
             found |= calibration_measures(data.y, self.tree.predict_proba(data.X_raw), weights)._asdict()
         return found
+
+    def _survival_measures(self, data: Dataset) -> dict[str, float]:
+        train = self.problem.data
+        if self.tree is None or data.followed is None or train.followed is None:
+            return dict.fromkeys(SurvivalMeasures._fields, np.nan)
+        assert train.baseline_hazard is not None
+        ratio = np.asarray(self.tree.predict(data.X_raw), dtype=np.float64)
+        return survival_measures(data.followed, ratio, train.baseline_hazard, train.followed)._asdict()
 
     def _regression_measures(self, data: Dataset) -> dict[str, float]:
         if self.tree is None:

@@ -42,7 +42,8 @@ class TreeCharges:
     y
         (n,) class numbers, or values.
     loss
-        Of a leaf with its best prediction: ``"classes"``, ``"squared"``, ``"absolute"`` or ``"prescription"``.
+        Of a leaf with its best prediction: ``"classes"``, ``"prescription"``, or a loss of numbers
+        (:mod:`mipforest.objectives.leaf_losses`).
     level
         Of the absolute loss: an error is charged :math:`2 \tau` times its size where the prediction is too low, and
         :math:`2 (1 - \tau)` times where it is too high, so that the best prediction is the quantile of this level

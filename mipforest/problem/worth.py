@@ -34,7 +34,13 @@ PARTS = (("train", "training"), ("test", "the test"))
 
 
 def worth_of(
-    found: Predictor, depth: int, train: Dataset, test: Dataset | None = None, *, grow: bool = True
+    found: Predictor,
+    depth: int,
+    train: Dataset,
+    test: Dataset | None = None,
+    *,
+    grow: bool = True,
+    by_errors: bool = True,
 ) -> dict[str, Any]:
     """Compare predictions with those that need no search.
 
@@ -49,6 +55,8 @@ def worth_of(
         samples.
     grow
         Whether to grow CART, which takes a second of large data.
+    by_errors
+        Whether numbers are predicted for the least squared error, so that they are compared by it.
 
     Returns
     -------
@@ -61,13 +69,14 @@ def worth_of(
         samples to their numbers. ``remarks`` are sentences on what speaks against the prediction.
 
         Decisions and treatments have no measure, as the rest is said by outcomes. Both are held against the best
-        single one of the training samples. ``single`` has the name of that treatment, and the mean outcome where all
-        samples have it, of ``train`` and ``test``: as it was where they had it, and as the tree estimates it elsewhere.
+        single one of the training samples. ``single`` has the name of that treatment, and the mean
+        outcome where all samples have it, of ``train`` and ``test``: as it was where they had it, and as the tree
+        estimates it elsewhere.
     """
     leaves = _small_leaves(found, train)
     result: dict[str, Any] = {"leaves": leaves}
     remarks = []
-    if train.rewards is None and train.treatments is None:
+    if train.rewards is None and train.treatments is None and by_errors:
         result |= _compared(found, depth, train, test, grow=grow)
         remarks = list(_no_better(result, found.noun))
     elif train.rewards is not None:

@@ -57,6 +57,9 @@ class DataSource:
         Share of samples to keep apart for testing, or ``None``.
     test
         File of test samples, or ``None``.
+    event
+        Column that tells, of times in the target column, at which the event was seen; targets are hazard ratios then
+        (:meth:`mipforest.data.Dataset.with_hazards`).
     scores, better
         How rewards are estimated of treatments and outcomes, and which outcomes are better; see
         :func:`mipforest.data.reward_scores.reward_scores`. ``None`` to estimate none.
@@ -78,6 +81,7 @@ class DataSource:
     test: str | None = None
     weight: str | None = None
     treatment: str | None = None
+    event: str | None = None
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     sep: str | None = None
@@ -149,7 +153,7 @@ class DataSource:
             task=self.task,
             missing=self.missing,
             weight=self.weight,
-            treatment=self.treatment,
+            treatment=self.treatment if self.event is None else self.event,
             rewards=self.rewards,
             drop=self.drop,
             keep=self.keep,
@@ -164,7 +168,7 @@ class DataSource:
         merged = whole.binarise(positive) if positive else whole
         labels = _labels(whole, merged)
         if self.test is not None:
-            test = self._scored(self._test_file(loaded))
+            test = self._scored(self._test_file(loaded), like=whole)
             test = test.binarise(positive) if positive else test
             return self._balanced(LoadedData(merged, test, labels))
         if self.test_size is not None:
@@ -239,7 +243,9 @@ class DataSource:
         groups: npt.NDArray[Any] = values.astype(str).to_numpy()
         return groups
 
-    def _scored(self, data: Dataset) -> Dataset:
+    def _scored(self, data: Dataset, like: Dataset | None = None) -> Dataset:
+        if self.event is not None:
+            return data.with_events_of_labels(like)
         if self.scores is None:
             return data
         return reward_scores(data, self.scores, better=self.better, seed=self.seed)
@@ -275,6 +281,7 @@ class DataSource:
             "rarer_positive",
             "weight",
             "treatment",
+            "event",
             "drop",
             "keep",
             "dates",
@@ -308,7 +315,7 @@ class DataSource:
 
     def _check_types(self) -> None:
         """Refuse what a file may hold by mistake or malice."""
-        optional = (self.target, self.task, self.test, self.weight, self.treatment)
+        optional = (self.target, self.task, self.test, self.weight, self.treatment, self.event)
         texts = (self.data, *(text or "" for text in optional), *self.positive, *self.drop, *self.keep)
         texts = (*texts, *self.categorical, self.sep or "", self.decimal, self.encoding, *self.rewards)
         texts = (*texts, self.thousands or "", *self.missing_values, *self.keep_words, *(self.names or ()))

@@ -46,7 +46,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart, forest_trees
 from mipforest.heuristics.thresholds import chosen_features, univariate_tree
-from mipforest.objectives.losses import PinballLoss
+from mipforest.objectives.leaf_losses import LeafLoss, leaf_loss
 from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, TreeCharges, UnivariateProblem
@@ -67,7 +67,7 @@ TOLERANCE = 1e-9
 TRIED = 20
 
 
-class LeafLoss(Protocol):
+class SampleLoss(Protocol):
     """A loss that is a sum over samples."""
 
     def of(self, rows: IntArray, prediction: FloatArray) -> FloatArray:
@@ -93,18 +93,18 @@ class ClassLoss:
     charges: FloatArray
 
     def of(self, rows: IntArray, prediction: FloatArray) -> FloatArray:
-        """Return the charges; see :class:`LeafLoss`."""
+        """Return the charges; see :class:`SampleLoss`."""
         lost: FloatArray = self.charges[rows, prediction.astype(np.int64)]
         return lost
 
     def best(self, rows: IntArray, present: float) -> float:
-        """Return the cheapest class; see :class:`LeafLoss`."""
+        """Return the cheapest class; see :class:`SampleLoss`."""
         sums = self.charges[rows].sum(axis=0)
         cheapest = int(sums.argmin())
         return present if sums[int(present)] <= sums[cheapest] else float(cheapest)
 
     def of_two_leaves(self, order: IntArray) -> FloatArray:
-        """Return the charges of both leaves' cheapest classes; see :class:`LeafLoss`."""
+        """Return the charges of both leaves' cheapest classes; see :class:`SampleLoss`."""
         left = self.charges[order].cumsum(axis=1)
         both: FloatArray = left[:, :-1].min(axis=2) + (left[:, -1:] - left[:, :-1]).min(axis=2)
         return both
@@ -112,52 +112,38 @@ class ClassLoss:
 
 @dataclass(frozen=True, eq=False)
 class ValueLoss:
-    """Squared or absolute error of predicted values.
+    """A loss of predicted values.
 
     Attributes
     ----------
     y, weight
         (n,) values and weights of the samples.
-    squared
-        Whether the error is squared.
-    level
-        Otherwise, of the quantile that a leaf predicts.
+    loss
+        The loss.
     """
 
     y: FloatArray
     weight: FloatArray
-    squared: bool
-    level: float = 0.5
+    loss: LeafLoss
 
     def of(self, rows: IntArray, prediction: FloatArray) -> FloatArray:
-        """Return the weighted errors; see :class:`LeafLoss`."""
-        error = prediction - self.y[rows]
-        lost: FloatArray = self.weight[rows] * (
-            error * error if self.squared else PinballLoss(self.level).of(error)
-        )
+        """Return what is lost, by weight; see :class:`SampleLoss`."""
+        lost: FloatArray = self.weight[rows] * self.loss.of(prediction, self.y[rows])
         return lost
 
     def best(self, rows: IntArray, present: float) -> float:
-        """Return the mean or a quantile; see :class:`LeafLoss`."""
-        y, weight = self.y[rows], self.weight[rows]
-        if not len(rows):
-            return present
-        if self.squared:
-            return float(np.average(y, weights=weight))
-        order = np.argsort(y, kind="stable")
-        reached = weight[order].cumsum()
-        return float(y[order][np.searchsorted(reached, self.level * reached[-1])])
+        """Return the best constant; see :class:`SampleLoss`."""
+        return self.loss.best_constant(self.y[rows], self.weight[rows]) if len(rows) else present
 
     def of_two_leaves(self, order: IntArray) -> FloatArray | None:
-        """Return the squared errors around both leaves' means; see :class:`LeafLoss`."""
-        if not self.squared:
+        """Return the loss of both leaves' best constants, where sums say it; see :class:`SampleLoss`."""
+        if not self.loss.has_sums:
             return None
-        y = self.y - self.y.mean()
-        w, wy, wyy = (
-            sums[order].cumsum(axis=1) for sums in (self.weight, self.weight * y, self.weight * y * y)
-        )
-        total = wyy[:, -1:] - wy[:, :-1] ** 2 / w[:, :-1]
-        both: FloatArray = total - (wy[:, -1:] - wy[:, :-1]) ** 2 / (w[:, -1:] - w[:, :-1])
+        y = self.y - self.y.mean() if self.loss.is_shifted else self.y
+        left = self.loss.statistics(y, self.weight)[order].cumsum(axis=1)
+        least = 0.5 * float(self.weight.min())
+        rest = left[:, -1:] - left[:, :-1]
+        both: FloatArray = self.loss.of_sums(left[:, :-1], least) + self.loss.of_sums(rest, least)
         return both
 
 
@@ -418,12 +404,12 @@ class AlternatingOptimization:
         return len(below)
 
 
-def _loss(charges: TreeCharges) -> LeafLoss:
+def _loss(charges: TreeCharges) -> SampleLoss:
     """Return the loss that trees are charged."""
     n = len(charges.y)
     weight = np.ones(n) if charges.weight is None else charges.weight
     if charges.loss != "classes":
-        return ValueLoss(np.asarray(charges.y, dtype=float), weight, charges.loss == "squared", charges.level)
+        return ValueLoss(np.asarray(charges.y, dtype=float), weight, leaf_loss(charges.loss, charges.level))
     return ClassLoss(charges.prediction_costs)
 
 

@@ -553,6 +553,7 @@ def plot_tree(
     *,
     max_terms: int = 3,
     training: NodeStatistics | bool = False,
+    weights: FloatArray | None = None,
 ) -> Figure:
     """Draw a tree.
 
@@ -583,6 +584,8 @@ def plot_tree(
     training
         Training samples by node, or ``True`` where ``X`` are these: splits that send all of them, and of ``X``, to one
         side are left out.
+    weights
+        (n,) weights of the samples in means and shares, 1 unless given.
 
     Returns
     -------
@@ -596,7 +599,7 @@ def plot_tree(
     """
     if y is not None and X is None:
         raise ValueError("y without X: targets are counted where their samples go; give X too")
-    statistics = None if X is None else node_statistics(tree, X, y)
+    statistics = None if X is None else node_statistics(tree, X, y, weights)
     known = [training] if isinstance(training, NodeStatistics) else []
     root = shown_tree(tree, *known, statistics) if training else reachable_tree(tree)
     boxes = {node.number: node_box(tree, node, statistics, max_terms) for node in _walk(root)}

@@ -23,7 +23,7 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.errors import TuningError, did_you_mean
-from mipforest.objectives.losses import leaf_loss
+from mipforest.objectives.leaf_losses import leaf_loss
 from mipforest.problem.structure import TreeCharges
 from mipforest.trees import Tree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
@@ -300,18 +300,18 @@ def _value_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> 
     per_unit = np.ptp(y) / np.ptp(train.y)
     others_y = y.min() + per_unit * (validation.y - train.y.min())
     X, others_X = train.X, train.encoding.to_scaled(validation.X_raw)
-    in_target_units = per_unit ** (-2.0 if charges.loss == "squared" else -1.0)
+    in_target_units = per_unit ** float(-loss.degree)
     price = charges.coefficient_cost
 
     def fit(rows: IntArray, above: Predictor | None) -> Predictor:
         del above
         target, weight = y[rows], train.weights[rows]
         constant = loss.best_constant(target, weight)
-        cost, beta = loss.total(constant - target, weight), np.zeros(train.p)
+        cost, beta = loss.total(constant, target, weight), np.zeros(train.p)
         if price is not None:
             beta = _lasso(X[rows], target, weight, price)
             intercept = loss.best_constant(target - X[rows] @ beta, weight)
-            linear = loss.total(X[rows] @ beta + intercept - target, weight) + price * float(
+            linear = loss.total(X[rows] @ beta + intercept, target, weight) + price * float(
                 np.abs(beta).sum()
             )
             if linear < cost:
@@ -320,8 +320,10 @@ def _value_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> 
                 beta = np.zeros(train.p)
 
         def held_out(others: IntArray) -> float:
-            errors = others_X[others] @ beta + constant - others_y[others]
-            return float(in_target_units * loss.total(errors, validation.weights[others]))
+            predicted = others_X[others] @ beta + constant
+            return float(
+                in_target_units * loss.total(predicted, others_y[others], validation.weights[others])
+            )
 
         return Predictor(cost, held_out)
 

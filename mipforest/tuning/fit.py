@@ -278,7 +278,8 @@ def _scored(work: Work, result: Result, data: Dataset) -> float:
         return float("nan")
     if work.score == "imputed_outcome":
         return _imputed(result, data)
-    measured = result.measures(data)
+    own = work.formulation.measures(result.tree, data, result.problem.instance)
+    measured = result.measures(data) | own
     if work.score not in measured:
         raise TuningError(
             f"{work.formulation.name} predicts classes without probabilities, and the score {work.score} compares "

@@ -508,7 +508,7 @@ def topology_of(depth: int) -> Topology:
 
 def _score_of(formulation: Formulation, name: str | None, data: Dataset) -> Score:
     """Return the score; outcomes are the better the higher they are where the formulation says so."""
-    score = get_score(name, data.task)
+    score = get_score(name or formulation.tunes_by, data.task)
     higher = score.name == "imputed_outcome" and getattr(formulation, "better", "lower") == "higher"
     return replace(score, sign=1) if higher else score
 

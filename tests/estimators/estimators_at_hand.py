@@ -9,6 +9,7 @@ from mipforest.estimators import (
     OptimalTreeClassifier,
     OptimalTreeRegressor,
     ORTRegressor,
+    PoissonTreeRegressor,
     QuantileTreeRegressor,
 )
 
@@ -20,6 +21,7 @@ SHAPES = {
     "ort-l": ORTRegressor(leaves="linear"),
     "ort-lh": ORTRegressor(splits="hyperplane", leaves="linear"),
     "quantile": QuantileTreeRegressor(tau=0.8),
+    "poisson": PoissonTreeRegressor(),
     "margot": MargotClassifier(),
     "hfs-margot": MargotClassifier(feature_selection="hard"),
     "sfs-margot": MargotClassifier(feature_selection="soft"),

@@ -69,6 +69,22 @@ def regression_data() -> Dataset:
     return Dataset.from_arrays(X, X @ [1.0, 2.0] + rng.integers(0, 5, 7), task="regression")
 
 
+def rates() -> Dataset:
+    """Twelve samples with two features, counts and their exposures."""
+    rng = np.random.default_rng(7)
+    X, exposure = rng.integers(0, 6, (12, 2)), rng.integers(1, 4, 12)
+    return Dataset.from_arrays(
+        X, rng.poisson(exposure * X[:, 0] / 2) / exposure, weights=exposure, task="regression"
+    )
+
+
+def survival_data() -> Dataset:
+    """Twelve samples with two features, times of which some are censored."""
+    rng = np.random.default_rng(6)
+    X = rng.integers(0, 6, (12, 2))
+    return Dataset.from_arrays(X, rng.integers(1, 9, 12) + 0.5 * X[:, 0], event=rng.random(12) < 0.7)
+
+
 def two_classes() -> Dataset:
     """Seven samples with two features, for models whose starts solve a problem for each node."""
     rng = np.random.default_rng(4)
@@ -93,6 +109,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "n_trees": 5,
     },
     "ort": {"settings": [{"alpha": 0.05}, {"loss": "absolute", "N_min": 2}], "n_trees": 5},
+    "poisson": {"settings": [{"alpha": 0.05, "N_min": 2}], "data": rates(), "n_trees": 5},
+    "survival": {"settings": [{"alpha": 0.05}], "data": survival_data(), "n_trees": 5},
     "quantile": {"settings": [{"tau": 0.8, "alpha": 0.02, "N_min": 2}], "n_trees": 5},
     "ort-h": {"trees": hyperplane_tree, "settings": [{"alpha": 0.05, "loss": "absolute"}], "n_trees": 5},
     "ort-l": {"settings": [{"alpha": 0.05}], "data": regression_data(), "n_solved": 5, "n_trees": 3},

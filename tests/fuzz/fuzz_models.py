@@ -254,7 +254,8 @@ def _literal(problem: Problem, constraint: Constraint | None) -> float | None:
     """Return the optimum of the literal model, ``None`` where there is none, or Gurobi does not finish."""
     formulation, instance, target = problem.formulation, problem.instance, None
     # A search and a model are each other's witnesses.
-    if formulation.task in ("prescription", "decision") or not formulation.gives.is_tree:
+    by_logarithms = formulation.name in ("poisson", "survival")
+    if formulation.task in ("prescription", "decision") or by_logarithms or not formulation.gives.is_tree:
         return None
     if formulation.name == "miret":
         known = instance.target
@@ -283,8 +284,9 @@ def _enumerated(formulation: Formulation, data: Dataset, depth: int) -> float | 
             return float(table[list(rows)].sum(axis=0).min())
 
         return best_tree_value(X, least, depth, values["alpha"] * unit, values["N_min"]) / unit
-    if formulation.name in ("oct", "ort", "quantile") and depth <= 2:
-        loss = {"ort": values.get("loss"), "quantile": "absolute"}.get(formulation.name, "classes")
+    if formulation.name in ("oct", "ort", "quantile", "poisson", "survival") and depth <= 2:
+        own = {"quantile": "absolute", "poisson": "poisson", "survival": "poisson"}
+        loss = values.get("loss") or own.get(formulation.name, "classes")
         level = values.get("tau", 0.5)
         cost = leaf_cost(loss, data.y, data.weights, 1.0 - np.eye(len(data.classes)), level)
         baseline = cost(np.arange(data.n))

@@ -39,6 +39,8 @@ PARAMETERS: dict[str, dict[str, Draw]] = {
     "oct": SPLITS,
     "oct-h": HYPERPLANES,
     "ort": SPLITS | LOSS,
+    "poisson": SPLITS | {"tangents": one_of(4, 32)},
+    "survival": SPLITS | {"tangents": one_of(4, 32)},
     "quantile": SPLITS | {"tau": one_of(0.5, 0.1, 0.8)},
     "ort-h": HYPERPLANES | LOSS,
     "ort-l": SPLITS | LOSS | LEAVES,
@@ -153,7 +155,14 @@ def random_data(rng: np.random.Generator, model: type[Formulation]) -> Dataset:
         return Dataset.from_arrays(X, rewards=rewards, scaling=model.scaling, name="fuzz")
     if model.name == "ors":  # features of 0 and 1
         X = (X.min(axis=0) < X).astype(float)
-    if model.task == "regression":
+    if model.name == "survival":
+        event, time = rng.random(n) < 0.7, np.round(rng.exponential(size=n), 1)
+        event[:2], time[:2] = True, [0.1, 0.5]
+        return Dataset.from_arrays(X, time, event=event, scaling=model.scaling, name="fuzz")
+    if model.name == "poisson":
+        y = rng.integers(0, 4, n) / 2.0
+        y[:2] = [0, 1]
+    elif model.task == "regression":
         y = np.round(rng.normal(size=n), 1)
     else:
         y = rng.integers(0, 2 if model.two_classes else 3, n)

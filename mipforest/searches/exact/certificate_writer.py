@@ -1161,8 +1161,13 @@ def compiled_proof(
     Raises
     ------
     Unsupported
-        If leaves predict a quantile that is no median.
+        If leaves predict a quantile that is no median, or rates.
     """
+    if charged.loss not in ("classes", SQUARED, ABSOLUTE):
+        raise Unsupported(
+            f"a certificate states losses in whole numbers and fractions, and the {charged.loss} loss has logarithms; "
+            "leave the certificate out"
+        )
     if charged.level != MEDIAN:
         raise Unsupported(
             f"a certificate states absolute losses around medians, and the trees predict the quantile of level "

@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import entry, implement, kernel
 from mipforest.searches.exact.domains import has_to_split, usable
+from mipforest.searches.leaf_sums import ABSOLUTE, CLASSES, POISSON, loss_of_sums, may_skip
 from mipforest.searches.medians import loss_around, settle, take_out
-
-#: Kinds of losses: the least sum of costs over classes; squared; absolute.
-COSTS, SQUARED, ABSOLUTE = range(3)
 
 
 class PlainTables(NamedTuple):
@@ -29,14 +27,14 @@ class PlainTables(NamedTuple):
     Attributes
     ----------
     kind, N_min, parts_none
-        Which loss, least number of samples in a leaf, and whether a node above the last level may have a split that
-        parts none of its rows, as it may have to split.
+        Which loss (:mod:`mipforest.searches.leaf_sums`), least number of samples in a leaf, and whether a node above
+        the last level may have a split that parts none of its rows, as it may have to split.
     rank
         (p, n) ranks of the rows.
     order
         (p, n) rows in the order of each feature; (p + 1, n) for the absolute loss, the last by target.
     value
-        (n, V) what is summed: the costs of predicting each class; w, w y and w y^2 for numbers.
+        (n, V) what is summed: the costs of predicting each class, or the statistics of numbers.
     target, place
         (n,) target, and place in its order.
     size
@@ -181,13 +179,12 @@ def _median_loss(tables: PlainTables, f: int, t: int, right: bool) -> float:
 @kernel
 def _loss_of_difference(kind: int, more: FloatArray, less: FloatArray) -> float:
     """Return the loss of a leaf whose sums are differences."""
-    if kind == COSTS:
+    if kind == CLASSES:
         least = np.inf
         for k in range(len(more)):
             least = min(least, more[k] - less[k])
         return float(max(0.0, least))
-    w, s = more[0] - less[0], more[1] - less[1]
-    return float(max(0.0, more[2] - less[2] - s * s / w)) if w > 0.0 else 0.0
+    return loss_of_sums(kind, more[0] - less[0], more[1] - less[1], more[2] - less[2])
 
 
 # ---------------------------------------------------------------------- best splits
@@ -238,6 +235,7 @@ def _scan(
     else:
         best_left = _loss_of_rest(tables.kind, total[0], total[0], True)
         best_right = _loss_of_rest(tables.kind, total[1], total[1], True)
+    leaf_left, leaf_right = best_left, best_right
     # No rows are none too few: above is a split that parts none.
     best_left = best_left if n_left >= N_min or n_left == 0 else np.inf
     best_right = best_right if n_right >= N_min or n_right == 0 else np.inf
@@ -278,11 +276,9 @@ def _scan(
             if i + 1 < begin + m and rank[order[i + 1]] == rank[row]:
                 continue
             if on_left and moved_left and left >= N_min and n_left - left >= N_min:
-                loss = _loss_of_split(tables.kind, rows, 0, i)
-                best_left = min(best_left, cost + loss)
+                best_left = _better(tables.kind, rows, 0, i, leaf_left, best_left, cost)
             if on_right and moved_right and right >= N_min and n_right - right >= N_min:
-                loss = _loss_of_split(tables.kind, rows, 1, i)
-                best_right = min(best_right, cost + loss)
+                best_right = _better(tables.kind, rows, 1, i, leaf_right, best_right, cost)
             moved_left = moved_right = False
     return best_left, best_right
 
@@ -300,26 +296,28 @@ def _parts_none(tables: PlainTables, rows: PlainSide, g: int, by: Int32Array, lo
 
 
 @kernel
-def _loss_of_split(kind: int, rows: PlainSide, s: int, i: int) -> float:
-    """Return the loss of both leaves of a split of one part."""
+def _better(kind: int, rows: PlainSide, s: int, i: int, leaf: float, best: float, cost: float) -> float:
+    """Return the value of a split of one part if that is the better one, else the best one so far."""
     if kind == ABSOLUTE:
-        return float(rows.lines[2 * s, i] + rows.lines[2 * s + 1, i])
+        return min(best, float(cost + rows.lines[2 * s, i] + rows.lines[2 * s + 1, i]))
     sums, total = rows.sums[s], rows.totals[s]
-    return _loss_of_rest(kind, sums, sums, True) + _loss_of_rest(kind, total, sums, False)
+    if kind == POISSON and may_skip(sums[0], sums[1], total[0], total[1], leaf + cost - best):
+        return best
+    loss = _loss_of_rest(kind, sums, sums, True) + _loss_of_rest(kind, total, sums, False)
+    return min(best, cost + loss)
 
 
 @kernel
 def _loss_of_rest(kind: int, total: FloatArray, sums: FloatArray, alone: bool) -> float:
     """Return the loss of a leaf of all rows less some, or of all."""
-    if kind == COSTS:
+    if kind == CLASSES:
         least = np.inf
         for k in range(len(total)):
             least = min(least, total[k] if alone else total[k] - sums[k])
         return float(max(0.0, least))
-    w, s, q = total[0], total[1], total[2]
-    if not alone:
-        w, s, q = w - sums[0], s - sums[1], q - sums[2]
-    return float(max(0.0, q - s * s / w)) if w > 0.0 else 0.0
+    if alone:
+        return loss_of_sums(kind, total[0], total[1], total[2])
+    return loss_of_sums(kind, total[0] - sums[0], total[1] - sums[1], total[2] - sums[2])
 
 
 @kernel

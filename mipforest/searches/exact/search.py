@@ -13,6 +13,7 @@ from scipy import sparse
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import ClusterError
 from mipforest.heuristics.thresholds import Thresholds
+from mipforest.objectives.leaf_losses import leaf_loss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
 from mipforest.searches.exact.boxes import Box
@@ -99,7 +100,7 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
             for levels in (2,) if depth == 2 else (3,) if depth > 2 else ():
                 search = CoverSearch(rows, levels, cost=0.0, tolerance=0.0, incumbent=np.inf)
                 search.compile(is_long=is_long, is_short=not is_long or depth > 3)
-            if depth == 1 and loss == "absolute":
+            if depth == 1 and not rows.has_sums:
                 rows.splits(0.0)
 
     return compile_by(run, budget, "exact-search", COMPILING_SECONDS)
@@ -107,7 +108,7 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
 
 def tiny_rows(loss: str, real: Rows | None) -> Rows:
     """Return four rows for which the same is compiled as for the rows of a problem, if there is one."""
-    X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1])
+    X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1]) + (loss != "classes")
     left = sparse.csr_array(np.tri(4, 3)[:, ::-1].copy())
     tiny = Thresholds(
         X, np.arange(4), np.zeros(3, np.int64), np.array([0.5, 1.5, 2.5]), np.array([0, 3]), left, ("x",)
@@ -189,7 +190,8 @@ def exact_search(
     rows, base = rows_of(problem)
     unit, thresholds = problem.unit, problem.thresholds
     # The loss of one leaf, which rounding errors are shares of, may be far from the unit.
-    slack = max(1.0, float(rows.value[:, 2].sum()) / unit) if rows.loss == "squared" else 1.0
+    is_sum = problem.loss != "classes" and rows.has_sums
+    slack = max(1.0, float(np.abs(rows.value[:, 2]).sum()) / unit) if is_sum else 1.0
     if rows.is_whole and problem.split_cost == 0:
         slack = 0.0
 
@@ -310,8 +312,9 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
         elif loss == "classes":
             value = np.column_stack([target[of], np.bincount(row, weight)])
     else:
-        shifted = y - np.average(y, weights=weight)
-        value = np.column_stack([np.bincount(row, weight * shifted**k) for k in (0, 1, 2)])
+        own = leaf_loss(loss, problem.level)
+        shifted = y - np.average(y, weights=weight) if own.is_shifted else y.astype(np.float64)
+        value = np.column_stack([np.bincount(row, one) for one in own.statistics(shifted, weight).T])
     if merged and K == 2 and problem.N_min == 1:
         chosen = value[:, 1] > 0.0
         X, value, size, of = X[chosen], value[chosen], size[chosen], of[chosen]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from mipforest.objectives.losses import PinballLoss
+from mipforest.objectives.leaf_losses import LeafLoss, leaf_loss
 from mipforest.searches.addresses import words_of
 from mipforest.searches.exact.classes import LabelPart, ManyClasses, TwoClasses
 from mipforest.searches.exact.covers import Cover, Workspace
@@ -18,9 +18,6 @@ from mipforest.searches.exact.domains import OUT, any_split
 from mipforest.searches.exact.gathered import GatheredSide, GatheredTables
 from mipforest.searches.exact.operations import RowsAtWork, Side, Tables, address_for, side_of
 from mipforest.searches.exact.plain import (
-    ABSOLUTE,
-    COSTS,
-    SQUARED,
     PlainSide,
     PlainTables,
     losses_of_splits,
@@ -36,6 +33,7 @@ from mipforest.searches.exact.walks import (
     TWO_WIDE,
     WIDE_LANES,
 )
+from mipforest.searches.leaf_sums import ABSOLUTE, CLASSES, KIND_OF
 
 #: Most bytes of the tables of ranks, and of those that a side gathers; most values of a feature for ranks of 16 bits.
 MAX_BYTES, MAX_GATHERED, MAX_SHORT_RANKS = 1_500_000_000, 200_000_000, 65_000
@@ -48,20 +46,18 @@ class Rows:
     Attributes
     ----------
     loss
-        ``"classes"`` (weight of all classes but the heaviest), ``"costs"`` (least sum of costs), ``"squared"`` or
-        ``"absolute"``.
+        ``"classes"`` (weight of all classes but the heaviest), ``"costs"`` (least sum of costs), or a loss of numbers.
     rank, order
         (p, n) ranks of the rows among the values of each feature, and rows in the order of each; for the absolute loss
         (p + 1, n), the last by target.
     n_values
         (p,) number of values of each feature.
     value
-        (n, 2) class and weight; (n, K) costs of predicting each class; or (n, 3) sums of w, w y and w y^2 of centred
-        targets y.
+        (n, 2) class and weight; (n, K) costs of predicting each class; or (n, 3) sums of the statistics of the loss.
     n_classes
         Number of classes, 0 for numbers.
     target
-        (n,) centred targets.
+        (n,) targets, centred where the loss is shifted.
     size
         (n,) number of samples in each row.
     N_min
@@ -118,25 +114,32 @@ class Rows:
         """(n, V) the sums of plain loops: of classes, the costs of predicting each."""
         return self.value[:, 1:] - self.sums if self.loss == "classes" else self.value
 
+    @property
+    def of_numbers(self) -> LeafLoss:
+        """The loss of leaves that predict a number."""
+        return leaf_loss(self.loss, self.level)
+
+    @property
+    def has_sums(self) -> bool:
+        """Whether the loss of a leaf is a function of sums."""
+        return self.loss in ("classes", "costs") or self.of_numbers.has_sums
+
     def leaf(self) -> float:
         """Return the loss of one leaf with all rows."""
-        if self.loss != "absolute":
+        if self.has_sums:
             return float(self.loss_of(self.sums.sum(axis=0)))
         if not len(self.value):
             return 0.0
         weight, y = self.value[self.order[-1], 0], self.target[self.order[-1]]
-        through = weight.cumsum()
-        quantile = y[min(np.searchsorted(through, self.level * through[-1]), len(y) - 1)]
-        return PinballLoss(self.level).total(quantile - y, weight)
+        return self.of_numbers.baseline(y, weight)
 
     def loss_of(self, sums: FloatArray) -> FloatArray:
-        """Return the loss of leaves from their sums; not for the absolute loss."""
+        """Return the loss of leaves from their sums, where it is a function of these."""
         if self.loss == "classes":
             return np.asarray(sums.sum(axis=-1) - sums.max(axis=-1, initial=0))
         if self.loss == "costs":
             return np.asarray(np.maximum(0.0, sums.min(axis=-1)))
-        least = 0.5 * float(self.value[:, 0].min(initial=np.inf))
-        return np.maximum(0.0, sums[..., 2] - sums[..., 1] ** 2 / np.maximum(sums[..., 0], least))
+        return self.of_numbers.of_sums(sums, 0.5 * float(self.value[:, 0].min(initial=np.inf)))
 
     def allowed(self) -> IntArray:
         """Return the first and the last threshold (p, 2) of every feature with enough samples on both sides."""
@@ -170,7 +173,7 @@ class Rows:
         if n == 0:
             return [np.full(int(U) - 1, cost) for U in self.n_values]
         lines, of_each = np.zeros((0, 0)), np.zeros((0, 0))
-        if self.loss == "absolute":
+        if not self.has_sums:
             tables = plain_tables(self)
             lines = np.zeros((p, n))
             losses_of_splits(tables, _plain_side(tables, tables.order.copy()), lines)
@@ -180,7 +183,7 @@ class Rows:
             rank, U = self.rank[f], int(self.n_values[f])
             below = np.searchsorted(rank[self.order[f]], np.arange(1, U))
             size = self.size[self.order[f]].cumsum()[below - 1] * (below > 0)
-            if self.loss == "absolute":
+            if not self.has_sums:
                 loss = lines[f, below - 1]
             else:
                 sums = of_each[:, self.order[f]].cumsum(axis=1)
@@ -442,7 +445,7 @@ def plain_tables(rows: Rows) -> PlainTables:
     place = np.zeros(n, np.int32)
     place[rows.order[-1]] = np.arange(n)
     return PlainTables(
-        kind={"classes": COSTS, "costs": COSTS, "squared": SQUARED, "absolute": ABSOLUTE}[rows.loss],
+        kind=KIND_OF.get(rows.loss, CLASSES),
         N_min=rows.N_min,
         parts_none=0,
         rank=rows.rank,

@@ -22,7 +22,7 @@ import numpy as np
 
 from mipforest.arrays import Int32Array, IntArray
 from mipforest.searches import entry, glue, kernel
-from mipforest.searches.local.leaves import ABSOLUTE
+from mipforest.searches.leaf_sums import ABSOLUTE
 from mipforest.searches.local.state import (
     CHAIN,
     LEAF,

@@ -29,14 +29,9 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import kernel
 
-#: Kinds of losses, by what is summed over the samples of a leaf. Two classes (without a least size of leaves): the
-#: costs of predicting each, as difference and sum; any number of classes: the cost of predicting each; the squared and
-#: the absolute loss: w, w y and w y^2 of the centred target.
-TWO_CLASSES, CLASSES, SQUARED, ABSOLUTE = range(4)
-
 #: Kind of loss of linear leaves. Sums of a leaf: n, y, y^2, x (p), x y (p),
 #: x x' (p, p); after them its coefficients (p), and half the slope of the loss along each (p).
-LINEAR = 4
+LINEAR = 8
 
 #: Share of the loss of one leaf up to which values are exact; improvements below it do not count.
 ACCURACY = 1e-6

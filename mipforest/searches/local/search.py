@@ -20,19 +20,12 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import ClusterError
+from mipforest.objectives.leaf_losses import leaf_loss
 from mipforest.searches import compile_by
+from mipforest.searches.leaf_sums import CLASSES, KIND_OF, TWO_CLASSES
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.searches.local.descent import search_from, search_hyperplanes_from
-from mipforest.searches.local.leaves import (
-    ABSOLUTE,
-    ACCURACY,
-    CLASSES,
-    LINEAR,
-    PRESCRIPTION,
-    SQUARED,
-    TWO_CLASSES,
-    statistics,
-)
+from mipforest.searches.local.leaves import ACCURACY, LINEAR, PRESCRIPTION, statistics
 from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Work, work_for
 from mipforest.searches.local.sweeps import MARGIN_ROOM
 from mipforest.searches.numbers import LARGEST_ADDED, require, require_charges, require_limits
@@ -504,10 +497,10 @@ def samples_of(
         values = statistics(y.astype(np.float64), *treated, linear, problem.coefficient_cost or 0.0)
         kind, unit = PRESCRIPTION + int(problem.treatment.max()) + 1, values[0, -3]
     else:
-        kind = ABSOLUTE if absolute else SQUARED
-        centred = y - np.average(y, weights=weight)
-        values = np.column_stack([weight, weight * centred, weight * centred**2])
-        unit = float(np.abs(values[:, 1]).sum() if absolute else values[:, 2].sum())
+        kind, loss = KIND_OF[problem.loss], leaf_loss(problem.loss, problem.level)
+        centred = y - np.average(y, weights=weight) if loss.is_shifted else y.astype(np.float64)
+        values = loss.statistics(centred, weight)
+        unit = float(np.abs(values[:, 1]).sum()) if absolute else loss.baseline(centred, weight)
         if problem.coefficient_cost is not None:
             kind, tie = LINEAR, 0.5 * problem.coefficient_cost
             x = problem.X[:, features]

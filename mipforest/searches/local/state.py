@@ -38,7 +38,7 @@ class Samples(NamedTuple):
     X
         (n, p) the same features as values, row by row; (0, p) where no split has more than one feature.
     value
-        (n, V) statistics that are summed over leaves, see :data:`~mipforest.searches.local.leaves.CLASSES`.
+        (n, V) statistics that are summed over leaves, see :data:`~mipforest.searches.leaf_sums.CLASSES`.
     target, place
         (n,) target of a regression, and place of each sample in its order.
     split_cost

@@ -36,16 +36,8 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, Int32Array
 from mipforest.searches import glue, kernel
-from mipforest.searches.local.leaves import (
-    ABSOLUTE,
-    CLASSES,
-    LINEAR,
-    PRESCRIPTION,
-    SQUARED,
-    TWO_CLASSES,
-    lasso_cost,
-    prescription_cost,
-)
+from mipforest.searches.leaf_sums import ABSOLUTE, CLASSES, SQUARED, TWO_CLASSES, loss_of_sums
+from mipforest.searches.local.leaves import LINEAR, PRESCRIPTION, lasso_cost, prescription_cost
 from mipforest.searches.local.state import (
     LEAF,
     LEVEL,
@@ -107,9 +99,7 @@ def leaf_cost(kind: int, loss: float, impurity: float, total: FloatArray) -> flo
         return lasso_cost(impurity, total)
     if kind > PRESCRIPTION:
         return prescription_cost(kind - PRESCRIPTION, loss > 0.0, total)
-    if total[0] <= 0.0:
-        return 0.0
-    return float(max(0.0, total[2] - total[1] * total[1] / total[0]))
+    return loss_of_sums(kind, total[0], total[1], total[2])
 
 
 @kernel

@@ -17,10 +17,10 @@ from mipforest.errors import ClusterError, NotAllowed
 from mipforest.problem.constraints import Forbid, MinLeaf, OncePerPath
 from mipforest.searches import entry
 from mipforest.searches.exact.search import exact_search
+from mipforest.searches.leaf_sums import ABSOLUTE
 from mipforest.searches.local import LocalProblem, LocalTree
 from mipforest.searches.local import search as search_module
 from mipforest.searches.local.descent import _enter, search_from, visit
-from mipforest.searches.local.leaves import ABSOLUTE
 from mipforest.searches.local.search import _read, _written, local_search, samples_of
 from mipforest.searches.local.state import LEAF, OWN, order_at, partition_below, value_below, work_for
 from mipforest.searches.local.sweeps import add_medians, fit_leaves, keep_base, no_hyperplane, sweep

@@ -1,0 +1,38 @@
+"""What leaves lose by sums over their samples, in compiled loops: see :mod:`mipforest.objectives.leaf_losses`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mipforest.searches import kernel
+
+#: Kinds of losses, by what is summed over the samples of a leaf. Two classes (where a search has them): the costs of
+#: predicting each, as difference and sum; any number of classes: the cost of predicting each; numbers: the statistics
+#: of the loss, three of each sample, by :func:`loss_of_sums` but for the absolute loss, which asks for an order.
+TWO_CLASSES, CLASSES, SQUARED, ABSOLUTE, POISSON = range(5)
+
+#: The kinds of losses of numbers, by name.
+KIND_OF = {"squared": SQUARED, "absolute": ABSOLUTE, "poisson": POISSON}
+
+
+@kernel
+def loss_of_sums(kind: int, w: float, s: float, q: float) -> float:
+    """Return the loss of a leaf under its best prediction by the sums of three statistics; without samples 0."""
+    if w <= 0.0:
+        return 0.0
+    if kind == POISSON:
+        return float(max(0.0, q - s * np.log(s / w))) if s > 0.0 else max(0.0, q)
+    return float(max(0.0, q - s * s / w))
+
+
+@kernel
+def may_skip(w: float, s: float, all_w: float, all_s: float, gain: float) -> bool:
+    r"""Return whether a split cannot gain that much of the Poisson loss of a leaf, without a logarithm.
+
+    As :math:`\ln x \le x - 1`, with r = S / W both sides gain together at most
+    :math:`(s_1^2 / w_1 + s_2^2 / w_2) / r - S`.
+    """
+    other_w, other_s = all_w - w, all_s - s
+    if w <= 0.0 or other_w <= 0.0 or all_s <= 0.0:
+        return False
+    return bool((s * s / w + other_s * other_s / other_w) * all_w <= (gain + all_s) * all_s)

@@ -1,0 +1,143 @@
+"""Poisson and survival trees: the definition is scikit-learn's deviance, enumeration has the optimum, rows bound it."""
+
+import numpy as np
+import pytest
+from enumerate_trees import best_tree_value
+from seeds import seeds
+from sklearn.metrics import mean_poisson_deviance
+from sklearn.tree import DecisionTreeRegressor
+from tolerance import at_least, at_most, same
+from univariate_cases import leaf_cost
+
+from formulations.poisson import Poisson
+from formulations.survival import Survival
+from mipforest.data import Dataset
+from mipforest.errors import DataError, Unsupported
+from mipforest.objectives.leaf_losses import PoissonLoss
+from mipforest.problem.constraints import AtMostFeatures, Forbid, MinLeaf
+
+
+def counts(seed, n=16):
+    rng = np.random.default_rng(seed)
+    X, exposure = rng.integers(0, 5, (n, 3)).astype(float), rng.uniform(0.3, 3.0, n)
+    k = rng.poisson(exposure * np.exp(X[:, 0] / 2 - 1.5 * (X[:, 1] > 2)))
+    k[0] = 1 + k[0]
+    return Dataset.from_arrays(X, k / exposure, weights=exposure, task="regression")
+
+
+def followed(seed, n=16):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 5, (n, 3)).astype(float)
+    time, end = np.round(rng.exponential(1 + X[:, 0]), 1), np.round(rng.exponential(4.0, n), 1)
+    event = time <= end
+    event[np.argmax(np.minimum(time, end))] = True
+    weights = rng.choice([1.0, 2.0], n)
+    return Dataset.from_arrays(X, np.minimum(time, end), event=event, weights=weights)
+
+
+def enumerated(data, depth, alpha, N_min):
+    cost = leaf_cost("poisson", data.y, data.weights, None)
+    baseline = cost(np.arange(data.n))
+    least = best_tree_value(
+        data.X, lambda rows: cost(np.array(rows)), depth, alpha * baseline, min(N_min, data.n)
+    )
+    return least / baseline
+
+
+@pytest.mark.parametrize("seed", seeds(12, 300))
+def test_search_is_enumeration_and_rows_are_below_by_what_tangents_miss(seed):
+    rng = np.random.default_rng(seed)
+    model, data = ((Poisson, counts), (Survival, followed))[seed % 2]
+    data, depth = data(seed), 1 + seed // 2 % 2
+    given = {"alpha": float(rng.choice([0.0, 0.03])), "N_min": 1 + seed // 4 % 3}
+    given |= {"variant": ("tight", "valid")[seed // 3 % 2]}
+    found = model(**given).build(data, depth).solve("exact-search", time_limit=60)
+    assert found.status == "optimal"
+    assert found.verified, found.failed_checks
+    assert same(found.objective, enumerated(data, depth, given["alpha"], given["N_min"]))
+    problem = model(tangents=24, **given).build(data, depth)
+    rows = problem.solve("highs", start="none", gap=1e-7, time_limit=60)
+    assert at_most(rows.bound, found.objective + 1e-6)
+    leaves = problem.instance.leaves
+    weight, y = data.weights, leaves.y
+    counted = np.bincount(problem.instance.routing.group, weight * y)
+    ratio = np.log(y.max() * weight.sum() / counted[counted > 0].min()) / 23
+    missed = counted.sum() * ratio**2 / 8 / leaves.baseline
+    assert at_least(rows.solution.objective + missed, found.objective - 1e-6)
+
+
+def test_the_definition_is_scikit_learns_deviance():
+    data = counts(3, n=60)
+    found = Poisson(alpha=0.02).build(data, 2).solve("exact-search", time_limit=60)
+    predicted = found.tree.predict(data.X_raw)
+    assert (predicted > 0).all()
+
+    def deviance(rates):
+        return mean_poisson_deviance(data.y, rates, sample_weight=data.weights)
+
+    constant = np.full(data.n, np.average(data.y, weights=data.weights))
+    own = deviance(predicted) / deviance(constant) + 0.02 * found.tree.n_splits
+    assert same(own, found.objective)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_one_split_is_never_worse_than_scikit_learns(seed):
+    data = counts(seed, n=40)
+    found = Poisson().build(data, 1).solve("exact-search", time_limit=60)
+    grown = DecisionTreeRegressor(criterion="poisson", max_depth=1).fit(
+        data.X, data.y, sample_weight=data.weights
+    )
+    loss = PoissonLoss()
+    least = loss.total(grown.predict(data.X), data.y, data.weights) / loss.baseline(data.y, data.weights)
+    assert at_most(found.objective, least)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_constraints_are_kept_and_proven(seed):
+    data = followed(seed)
+    problem = Survival().build(data, 2)
+    constraints = [Forbid(("x0",)), AtMostFeatures(1), MinLeaf(4)]
+    limited = problem.with_only(constraints[: 1 + seed % 3])
+    found, rows = (limited.solve(solver, time_limit=60) for solver in ("auto", "highs"))
+    assert found.status == "optimal"
+    assert found.solution.solver == "exact-search"
+    assert all(one.admits(found.tree, data) for one in limited.constraints)
+    assert at_most(rows.bound, found.objective)
+    assert at_most(found.objective, rows.objective)
+
+
+def test_near_optimal_trees_are_within_and_the_first_is_best():
+    problem = Poisson(alpha=0.01).build(counts(1), 2)
+    found = problem.solve("exact-search", within=0.05)
+    best = found.objective
+    values = list(found.trees.objectives)
+    assert len(values) > 1
+    assert same(min(values), best)
+    assert all(at_most(value, best * 1.05) for value in values)
+
+
+def test_hazard_ratios_of_all_samples_are_one_and_leaves_have_theirs():
+    data = followed(4, n=80)
+    assert same(np.average(data.y, weights=data.weights), 1.0)
+    found = Survival(N_min=5).build(data, 2).solve("exact-search", time_limit=60)
+    leaf = found.tree.apply(data.X_raw)
+    for t in np.unique(leaf):
+        here = leaf == t
+        expected = (data.weights * data.y)[here].sum() / data.weights[here].sum()
+        assert same(float(found.tree.predict(data.X_raw[here])[0]), expected)
+
+
+def test_bad_data_are_refused_by_name():
+    X = np.arange(6.0)[:, None]
+    negative = Dataset.from_arrays(X, [0.0, 1, 2, -1, 0, 1], task="regression")
+    with pytest.raises(DataError, match="-1 in some row"):
+        Poisson().build(negative, 1)
+    with pytest.raises(DataError, match="takes times and whether events were seen"):
+        Survival().build(counts(0), 1)
+    with pytest.raises(DataError, match="had its event"):
+        Dataset.from_arrays(X, np.arange(6), event=np.zeros(6, dtype=bool))
+
+
+def test_a_certificate_of_logarithms_is_refused(tmp_path):
+    with pytest.raises(Unsupported, match="logarithms"):
+        Poisson().build(counts(0), 1).solve("exact-search", certificate=tmp_path / "c.gz")
