@@ -278,9 +278,13 @@ def few_samples(data: Dataset, n: int) -> Dataset:
 def repeated(data: Dataset, counts: IntArray) -> Dataset:
     """Return every sample as many times as its count (n,) says, each of weight 1."""
     rows = np.repeat(np.arange(data.n), counts)
+    y, event = None if data.rewards is not None else data.y[rows], None
+    if data.followed is not None:
+        y, event = data.followed[rows, 0], data.followed[rows, 1] > 0
     return Dataset.from_arrays(
         data.X_raw[rows],
-        data.y[rows] if data.rewards is None else None,
+        y,
+        event=event,
         treatments=None if data.treatments is None else data.treatments[rows],
         rewards=None if data.rewards is None else data.rewards[rows],
         features=data.features.labels,

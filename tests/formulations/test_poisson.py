@@ -107,7 +107,7 @@ def test_constraints_are_kept_and_proven(seed):
 
 
 def test_near_optimal_trees_are_within_and_the_first_is_best():
-    problem = Poisson(alpha=0.01).build(counts(1), 2)
+    problem = Poisson(alpha=0.01).build(counts(1, n=40), 2)
     found = problem.solve("exact-search", within=0.05)
     best = found.objective
     values = list(found.trees.objectives)
