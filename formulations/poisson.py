@@ -72,7 +72,7 @@ class Poisson(Ort):
     slack: ClassVar[str] = "the model's tangents"
     slack_closed_by: ClassVar[str] = "solver exact-search, or more tangents"
 
-    loss: str = field(default="poisson", init=False, repr=False)
+    loss: str = field(default="deviance", init=False, repr=False)
     tangents: int = parameter(32, "tangents of the logarithm in the rows", at_least=2)
 
     def check_data(self, data: Dataset, topology: Topology) -> None:

@@ -298,14 +298,14 @@ def brier_scores(
     """
     time, event, _ = _samples(time, event, None)
     times = _asked_times(times)
-    survival = _numbers("survival", survival)
+    survival = _numbers("survival functions", survival)
     if survival.shape != (len(time), len(times)):
         raise DataError(
-            f"survival has shape {survival.shape}, it must be ({len(time)}, {len(times)}): one row for each sample, "
-            "one column for each of the times"
+            f"survival functions have shape {survival.shape}, and it must be ({len(time)}, {len(times)}): one row for "
+            "each sample, one column for each of the times"
         )
     _refuse(
-        "survival",
+        "survival functions",
         survival,
         ~((survival >= -ROUNDING) & (survival <= 1 + ROUNDING)),
         "it is a probability: predict numbers from 0 to 1",

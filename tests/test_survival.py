@@ -393,7 +393,7 @@ def test_what_has_no_score_is_refused():
         concordance(time, event, [1, np.nan])
     with pytest.raises(DataError, match=r"risk has shape \(2, 1\), it must be \(2,\)"):
         concordance(time, event, one)
-    with pytest.raises(DataError, match=r"survival has shape \(2, 1\), it must be \(2, 2\)"):
+    with pytest.raises(DataError, match=r"survival functions have shape \(2, 1\), and it must be \(2, 2\)"):
         brier_scores(time, event, one, [1, 2], censoring)
     with pytest.raises(DataError, match=r"survival\[0, 0\] is 1.5; it is a probability"):
         brier_scores(time, event, 1.5 * one, [1], censoring)

@@ -21,7 +21,7 @@ def leaf_cost(loss, y, weight, costs, level=0.5):
     if loss == "squared":
         return lambda rows: (weight[rows] * (y[rows] - np.average(y[rows], weights=weight[rows])) ** 2).sum()
 
-    if loss == "poisson":
+    if loss == "deviance":
         return lambda rows: deviance(y[rows], weight[rows])
 
     def pinball(rows):
@@ -55,7 +55,7 @@ class Case:
             X[n // 2 :] = X[: n - n // 2]
         self.loss = LOSSES[seed % 3]
         if self.loss == "squared" and seed // 3 % 3 == 2 and not medians:
-            self.loss = "poisson"
+            self.loss = "deviance"
         self.n_min = min(n, int(rng.integers(1, 6)) if rng.random() < 0.5 else 1)
         self.depth = int(rng.integers(1, 5)) if n < 9 else int(rng.integers(1, 4))
         self.split_cost = float(rng.choice([0.0, 0.3, 1.0]))
@@ -72,7 +72,7 @@ class Case:
         else:
             y = rng.integers(0, 8, n) / 2 - 1 if rng.random() < 0.5 else rng.random(n)
             y[:2] = [y[0], y[0] + 1.0]
-            y = np.abs(y) if self.loss == "poisson" else y
+            y = np.abs(y) if self.loss == "deviance" else y
             self.split_cost *= 0.2
         task = "classification" if self.loss == "classes" else "regression"
         self.data = Dataset.from_arrays(X, y, task=task)

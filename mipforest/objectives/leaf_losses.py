@@ -7,7 +7,7 @@ by sums of a few statistics alone, a search adds and subtracts these sums (:meth
 loss     of a sample                                        statistics of a sample    of a leaf
 ======== ================================================== ========================= ========================
 squared  :math:`(f - y)^2`                                  :math:`w, w y, w y^2`     :math:`q - s^2 / w`
-poisson  :math:`y \ln (y / f) - y + f`                      :math:`w, w y, w y \ln y` :math:`q - s \ln (s / w)`
+deviance :math:`y \ln (y / f) - y + f`                      :math:`w, w y, w y \ln y` :math:`q - s \ln (s / w)`
 absolute :math:`2 \tau (y - f)^+ + 2 (1 - \tau) (f - y)^+`  none: an order by target
 ======== ================================================== ========================= ========================
 
@@ -173,7 +173,7 @@ class SquaredLoss(ErrorLoss):
 class PoissonLoss(LeafLoss):
     """Half the deviance of rates, weighted by exposure; infinite for a target above 0 where the rate is 0."""
 
-    name = "poisson"
+    name = "deviance"
     is_shifted = False
 
     def of(self, predictions: FloatArray | float, y: FloatArray) -> FloatArray:
@@ -201,5 +201,5 @@ def error_loss(name: str, level: float = 0.5) -> ErrorLoss:
 
 
 def leaf_loss(name: str, level: float = 0.5) -> LeafLoss:
-    """Return the loss of a name: that of :func:`error_loss`, or ``"poisson"``."""
+    """Return the loss of a name: that of :func:`error_loss`, or ``"deviance"``."""
     return PoissonLoss() if name == PoissonLoss.name else error_loss(name, level)

@@ -27,6 +27,8 @@ PARTS = (("train", "Training"), ("test", "Test"))
 
 _NAMES = {
     "r2": "R²",
+    "concordance": "Harrell's C",
+    "integrated_brier_score": "Integrated Brier score",
     "n": "samples",
     "p": "features",
 }
@@ -247,17 +249,22 @@ class Chart:
         """Join points by straight lines, in a colour if the class does not say one."""
         return _path(map(self.place, points), class_, stroke=colour)
 
-    def steps(self, points: Sequence[Point], class_: str) -> Element:
-        """Keep each value until the next one comes."""
+    def steps(self, points: Sequence[Point], class_: str, colour: str | None = None) -> Element:
+        """Keep each value until the next one comes; a colour as for :meth:`line`."""
         corners = [self.place(point) for point in points]
         path = corners[:1]
         for corner in corners[1:]:
             path += [(corner[0], path[-1][1]), corner]
-        return _path(path, class_)
+        return _path(path, class_, stroke=colour)
 
     def dots(self, points: Sequence[Point], class_: str, *, triangles: bool = False) -> Element:
         """Draw one mark per point: circles, or triangles to tell a second kind without its colour."""
         return element("g", *(_mark(*self.place(point), triangles) for point in points), class_=class_)
+
+    def name(self, text: str, point: Point) -> Element:
+        """Write a name right of a point."""
+        x, y = self.place(point)
+        return element("text", text, x=f"{x + 4:.1f}", y=f"{y + 4:.1f}")
 
     def band(self, low: float, high: float, class_: str) -> Element:
         """Shade a part of the x axis over the whole height; of no length, it is a line."""

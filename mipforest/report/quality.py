@@ -31,11 +31,16 @@ from mipforest.report.markup import (
     title,
 )
 from mipforest.report.tree_section import shaded
+from mipforest.survival import kaplan_meier
 from mipforest.trees import Tree
 from mipforest.trees.measures import N_BINS, reward_measures
+from mipforest.trees.plot import class_colours
 
 #: Most measures that are listed.
 MAX_MEASURES = 50
+
+#: Most survival curves that are drawn, and the share that a median is the time of.
+MAX_CURVES, HALF = 10, 0.5
 
 #: Most classes that a matrix shows, those of most samples.
 MAX_CLASSES = 30
@@ -51,7 +56,10 @@ def quality_section(content: Content, fitted: FittedTree) -> Element:
     """Return the section with measures, and what lies behind them."""
     parts: list[Element] = [*measures_table(content), *calibration(content.result)]
     parts += _decisions(content, fitted.tree)
-    parts += _confusion(content, fitted) if fitted.tree.is_classifier else _predicted(content, fitted.tree)
+    if fitted.tree.is_classifier:
+        parts += _confusion(content, fitted)
+    else:
+        parts += _survival(content, fitted.tree) or _predicted(content, fitted.tree)
     return section("Quality", *parts, id_="quality")
 
 
@@ -219,6 +227,41 @@ def _confusion(content: Content, fitted: FittedTree) -> list[Element]:
         of_test = counts_of(test.labels, fitted.tree.predict(test.X_raw), len(fitted.tree.classes))
         found.append(confusion_table(fitted.tree.classes, of_test, "Test samples", prescribes=prescribes))
     return [found[0], element("div", *found[1:], class_="beside")] if len(found) > 1 else []
+
+
+def _survival(content: Content, tree: Tree) -> list[Element]:
+    """Draw how many training samples of each leaf are without their event over time, where samples have times."""
+    data = None if content.samples is None else content.samples.train
+    if data is None or data.followed is None:
+        return []
+    time, event, weight = data.followed.T
+    leaf, ratio = tree.apply(data.X_raw), np.asarray(tree.predict(data.X_raw), dtype=np.float64)
+    leaves = [int(t) for t in np.unique(leaf)]
+    colours = class_colours(min(len(leaves), MAX_CURVES))
+    chart = Chart((0.0, 1.08 * float(time.max()) or 1.0), (0.0, 1.0), "time", "share without the event")
+    marks, rows = list[Element](), list[list[Part]]()
+    for t in leaves:
+        here = leaf == t
+        alive = kaplan_meier(time[here], event[here] > 0, weight[here])
+        half = np.flatnonzero(alive.values <= HALF)
+        median = number(float(alive.times[half[0]])) if len(half) else "–"
+        seen = int((event[here] > 0).sum())
+        rows.append([f"n{t}", str(int(here.sum())), str(seen), number(float(ratio[here][0])), median])
+        if len(rows) <= MAX_CURVES:
+            end = float(time[here].max()), float(alive.at(time[here].max()))
+            points = [(0.0, 1.0), *zip(alive.times.tolist(), alive.values.tolist(), strict=True), end]
+            marks += [chart.steps(points, "survival", colours[len(rows) - 1]), chart.name(f"n{t}", end)]
+    head: list[Part] = ["leaf", "samples", "events", "hazard ratio", "median time"]
+    text = (
+        "Kaplan-Meier curves of the training samples in each leaf. A curve ends with the last sample that was "
+        "followed; the median is the time until which half of a leaf had the event."
+    )
+    made = [element("h3", "Survival at the leaves"), element("p", text)]
+    return [
+        *made,
+        chart.drawn("Survival curves of the leaves; their numbers stand in the table below.", *marks),
+        table(head, rows, "Leaves"),
+    ]
 
 
 def _predicted(content: Content, tree: Tree) -> list[Element]:

@@ -12,7 +12,7 @@ from mipforest.searches import kernel
 TWO_CLASSES, CLASSES, SQUARED, ABSOLUTE, POISSON = range(5)
 
 #: The kinds of losses of numbers, by name.
-KIND_OF = {"squared": SQUARED, "absolute": ABSOLUTE, "poisson": POISSON}
+KIND_OF = {"squared": SQUARED, "absolute": ABSOLUTE, "deviance": POISSON}
 
 
 @kernel

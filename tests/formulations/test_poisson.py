@@ -36,7 +36,7 @@ def followed(seed, n=16):
 
 
 def enumerated(data, depth, alpha, N_min):
-    cost = leaf_cost("poisson", data.y, data.weights, None)
+    cost = leaf_cost("deviance", data.y, data.weights, None)
     baseline = cost(np.arange(data.n))
     least = best_tree_value(
         data.X, lambda rows: cost(np.array(rows)), depth, alpha * baseline, min(N_min, data.n)

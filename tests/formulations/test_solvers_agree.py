@@ -28,6 +28,8 @@ def optima(name: str, samples: int, depth: int) -> dict[str, float]:
         data = Dataset.from_arrays(
             data.X_raw[:, :2], rewards=data.X_raw[:, 1:] - data.X_raw[:, 1:].mean(axis=0)
         )
+    if formulation.takes_times:
+        data = data.with_hazards(data.y, data.X[:, 0] > 0.5)
     data = data.with_scaling(formulation.scaling) if not formulation.gives.is_tree else data
     if name == "ors":
         data = Dataset.from_arrays(data.X_raw > np.median(data.X_raw, axis=0), data.y, scaling="none")

@@ -285,7 +285,7 @@ def _enumerated(formulation: Formulation, data: Dataset, depth: int) -> float | 
 
         return best_tree_value(X, least, depth, values["alpha"] * unit, values["N_min"]) / unit
     if formulation.name in ("oct", "ort", "quantile", "poisson", "survival") and depth <= 2:
-        own = {"quantile": "absolute", "poisson": "poisson", "survival": "poisson"}
+        own = {"quantile": "absolute", "poisson": "deviance", "survival": "deviance"}
         loss = values.get("loss") or own.get(formulation.name, "classes")
         level = values.get("tau", 0.5)
         cost = leaf_cost(loss, data.y, data.weights, 1.0 - np.eye(len(data.classes)), level)

@@ -43,7 +43,14 @@ def test_one_formulation_is_loaded_without_the_others():
 
 
 def test_a_search_is_asked_for_the_models_that_it_takes_by_their_structure():
-    assert models_of(search_classes()["exact-search"]) == ("oct", "ort", "poisson", "policy", "quantile", "survival")
+    assert models_of(search_classes()["exact-search"]) == (
+        "oct",
+        "ort",
+        "poisson",
+        "policy",
+        "quantile",
+        "survival",
+    )
     assert models_of(search_classes()["contree"]) == ("oct",)
     assert models_of(search_classes()["prescription-search"]) == ("opt", "opt-l")
     assert models_of(search_classes()["l-bfgs"]) == ("orct", "s-orct", "s-orrt", "s-orrt-fd")
