@@ -55,6 +55,7 @@ def test_a_fit_is_what_building_and_solving_the_formulation_gives(name):
     data = Dataset.from_frame(frame, "answer", task=task, scaling=kind.scaling)
     own = {"B": 2} if name == "budgeted-olct" else {}
     own |= {"ensemble": "random-forest:trees=5"} if name == "miret" else {}
+    own |= {"tau": 0.8} if name == "quantile" else {}
     result = kind(**own).build(data, 1).solve("highs", time_limit=0, gap=1e-6, seed=3)
     np.testing.assert_array_equal(estimator.tree_.w, result.tree.w)
     np.testing.assert_array_equal(estimator.tree_.b, result.tree.b)
