@@ -199,5 +199,7 @@ class TimeBudget:
         """Count the time since the last change of phase for the phase under way."""
         now = self._clock()
         if self._under_way:
-            self._seconds[self._under_way[-1]] += now - self._since
+            # Another solve of the problem, in another thread, may have begun the account anew.
+            name = self._under_way[-1]
+            self._seconds[name] = self._seconds.get(name, 0.0) + now - self._since
         self._since = now

@@ -395,9 +395,9 @@ def test_what_has_no_score_is_refused():
         concordance(time, event, one)
     with pytest.raises(DataError, match=r"survival functions have shape \(2, 1\), and it must be \(2, 2\)"):
         brier_scores(time, event, one, [1, 2], censoring)
-    with pytest.raises(DataError, match=r"survival\[0, 0\] is 1.5; it is a probability"):
+    with pytest.raises(DataError, match=r"survival functions\[0, 0\] is 1.5; it is a probability"):
         brier_scores(time, event, 1.5 * one, [1], censoring)
-    with pytest.raises(DataError, match=r"survival\[0, 0\] is nan"):
+    with pytest.raises(DataError, match=r"survival functions\[0, 0\] is nan"):
         brier_scores(time, event, np.nan * one, [1], censoring)
     with pytest.raises(DataError, match=r"times\[0\] is -1"):
         brier_scores(time, event, one, [-1], censoring)

@@ -118,8 +118,9 @@ class TuneOptions:
         Option(
             metavar="NAME",
             help="accuracy or balanced_accuracy, where the model gives probabilities auc, log_loss or brier_score; r2, "
-            "mse or mae of a regression, deviance_explained of rates, concordance of survival; of a prescription imputed_outcome, or r2, mse, mae of its estimates; of "
-            "decisions mean_reward. By default the first.",
+            "mse or mae of a regression, deviance_explained of rates, concordance of survival; of a prescription "
+            "imputed_outcome, or r2, mse, mae of its estimates; of decisions mean_reward. By default the first, of "
+            "rates and survival their own.",
         ),
     ] = None
     rule: Annotated[

@@ -250,7 +250,7 @@ def _survival(content: Content, tree: Tree) -> list[Element]:
         if len(rows) <= MAX_CURVES:
             end = float(time[here].max()), float(alive.at(time[here].max()))
             points = [(0.0, 1.0), *zip(alive.times.tolist(), alive.values.tolist(), strict=True), end]
-            marks += [chart.steps(points, "survival", colours[len(rows) - 1]), chart.name(f"n{t}", end)]
+            marks += [chart.steps(points, "alive", colours[len(rows) - 1]), chart.name(f"n{t}", end)]
     head: list[Part] = ["leaf", "samples", "events", "hazard ratio", "median time"]
     text = (
         "Kaplan-Meier curves of the training samples in each leaf. A curve ends with the last sample that was "

@@ -283,9 +283,7 @@ def _scored(work: Work, result: Result, data: Dataset) -> float:
     if work.score not in measured:
         if data.task == "regression":
             known = [score for score, value in measured.items() if isinstance(value, float)]
-            raise TuningError(
-                f"{work.formulation.name} has no score {work.score}; it has {', '.join(known)}"
-            )
+            raise TuningError(f"{work.formulation.name} has no score {work.score}; it has {', '.join(known)}")
         raise TuningError(
             f"{work.formulation.name} predicts classes without probabilities, and the score {work.score} compares "
             "probabilities of two classes; tune by accuracy or balanced_accuracy"

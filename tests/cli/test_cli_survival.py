@@ -49,7 +49,7 @@ def test_a_run_has_its_measures_and_curves(mipforest, patients, tmp_path):
     assert mipforest("report", run).code == 0
     page = (run / "report.html").read_text()
     assert "Survival at the leaves" in page
-    assert page.count('class="survival"') == 2
+    assert page.count('class="alive"') == 2
     assert "Predicted and true values" not in page
 
 

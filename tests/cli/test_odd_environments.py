@@ -74,6 +74,7 @@ class TestStreams:
         assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_no_text_of_a_table_for_spreadsheets_is_a_formula(tmp_path):
     samples = pd.DataFrame({"=size": [1.0, 2.0, 3.0, 4.0], "kind": ["=1+1", "=1+1", "-b", "-b"]})
     samples.to_csv(tmp_path / "data.csv", index=False)

@@ -117,6 +117,7 @@ def test_the_tree_is_written(opened):
     assert browser.complaints == []
 
 
+@pytest.mark.slow
 def test_it_is_used_by_keys_alone(opened):
     browser, explorer, _ = opened(built())
     for _ in range(12):
@@ -157,6 +158,7 @@ def test_names_are_texts(opened):
     assert browser.complaints == []
 
 
+@pytest.mark.slow
 def test_two_tabs_show_the_same_edits(opened):
     browser, explorer, _ = opened(built())
     explorer.act("leaf", {"node": 1})  # as another tab does
@@ -164,6 +166,7 @@ def test_two_tabs_show_the_same_edits(opened):
     assert "node 1 does not split" in browser.text("#edits")
 
 
+@pytest.mark.slow
 def test_a_server_that_is_stopped_is_told(opened):
     browser, _, server = opened(built())
     server.shutdown()
@@ -188,6 +191,7 @@ def test_a_leaf_gets_a_label_and_a_constraint_is_written(opened):
     assert ["422" in str(one) for one in browser.complaints] == [True]  # what was refused
 
 
+@pytest.mark.slow
 def test_near_trees_are_listed_and_loaded_and_predictions_shown(opened):
     browser, explorer, _ = opened(built())
     ended(explorer)
@@ -212,6 +216,7 @@ def test_near_trees_are_listed_and_loaded_and_predictions_shown(opened):
     assert browser.complaints == []
 
 
+@pytest.mark.slow
 def test_a_threshold_is_dragged_along_its_curve(opened):
     browser, explorer, _ = opened(built())
     root = ended(explorer)["nodes"][0]

@@ -10,6 +10,7 @@ from fuzz_data_files import fuzz
 pytest.importorskip("pyarrow")
 
 
+@pytest.mark.slow
 def test_damaged_files_are_used_or_refused(tmp_path):
     figures = fuzz(20, 0, tmp_path)
     assert sum(figures.refused.values()) > 7

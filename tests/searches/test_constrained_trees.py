@@ -486,6 +486,7 @@ def case_of_columns(seed, folder):
     return problem, asked, best_of_columns(problem, asked, alpha)
 
 
+@pytest.mark.slow
 def test_constraints_on_columns_of_levels_and_missing_values_are_kept(tmp_path):
     for seed in range(FEW // 3):
         agree(seed, case_of_columns, folder=tmp_path)

@@ -163,7 +163,7 @@ class LimitedTrees:
         table = costs * self.cost + np.tensordot(prices, self.use, 1)
         table = np.where(self.forbidden, np.inf, table)
         least = table.min(axis=1)
-        table -= least[:, None]
+        table -= np.where(np.isfinite(least), least, 0.0)[:, None]  # a sample may have no label at all
         constant = float(least.sum() - prices @ self.most)
         others = np.where(self.forbidden, 0.0, table)
         most = float(others.max(axis=1).sum()) + costs * self.alpha * (2**self.depth - 1)
