@@ -110,9 +110,9 @@ def page(folder: Path, python: str, limit: int) -> str:
 Half the deviance, the objective of LeBlanc and Crowley, of the best tree of `survival`, proven by `exact-search`, on
 the sets of binary features of STreeD and of SurTree's experiments; and processor seconds of a fit with one thread,
 model and checks included, beside those of STreeD, which ends with a proof too. In {equal} of {len(rows)} fits both
-trees have the same deviance; that of STreeD's tree is in brackets where it is another one. Its hazard before the first event is
-1/(n + 1), and here 0. STreeD is made for binary features: the sum of the seconds is {sums[0]:.1f} here, and there
-{sums[1]:.1f}.
+trees have the same deviance; that of STreeD's tree is in brackets where it is another one. Its hazard before the
+first event is 1/(n + 1), and here 0. STreeD is made for binary features: the sum of the seconds is {sums[0]:.1f}
+here, and there {sums[1]:.1f}.
 
 {table(["data", "n x p", "depth", "deviance", "survival", "STreeD"], rows)}
 
