@@ -12,7 +12,7 @@ from typer import Argument, BadParameter, Exit, Option, Typer
 
 from mipforest.cli import options as o
 from mipforest.cli.errors import INTERRUPTED, NO_ANSWER, ReportingGroup
-from mipforest.cli.output import print_json, print_note, print_text
+from mipforest.cli.output import print_json, print_text
 from mipforest.cli.quantities import seconds
 from mipforest.formatting import duration, percent, printable, value_text
 
@@ -42,11 +42,6 @@ app = Typer(
     "'campaign SUITE.toml' is short for 'campaign run SUITE.toml'.",
     no_args_is_help=True,
 )
-
-
-def name_has_changed() -> None:
-    """Say what ``mipforest bench`` is called now."""
-    print_note("'mipforest bench' is called 'mipforest campaign' now; the old name will go")
 
 
 @app.command("run")

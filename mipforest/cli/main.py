@@ -44,9 +44,6 @@ COMMANDS = {
 #: Module and panel of each group of commands.
 GROUPS = {"campaign": ("campaign", "Solve"), "instances": ("instances", "Instances")}
 
-#: What a group was once called.
-FORMER_GROUPS = {"bench": "campaign"}
-
 
 def app_of(names: Iterable[str]) -> Typer:
     """Return the command line with these commands and groups, and no others."""
@@ -66,10 +63,6 @@ def app_of(names: Iterable[str]) -> Typer:
     for name, (module, panel) in GROUPS.items():
         if name in wanted:
             made.add_typer(_module(module).app, name=name, rich_help_panel=panel)
-    for name, today in FORMER_GROUPS.items():
-        if name in wanted:
-            group = _module(GROUPS[today][0])
-            made.add_typer(group.app, name=name, callback=group.name_has_changed, hidden=True)
     return made
 
 
@@ -80,7 +73,7 @@ def _module(name: str) -> Any:
 @cache
 def whole_app() -> Typer:
     """Return the command line with all its commands."""
-    return app_of((*COMMANDS, *GROUPS, *FORMER_GROUPS))
+    return app_of((*COMMANDS, *GROUPS))
 
 
 def __getattr__(name: str) -> Any:
@@ -144,6 +137,6 @@ def _leave_at_once(code: int) -> NoReturn:
 def _app_for(arguments: list[str]) -> Typer:
     """Return the command line with what the first argument asks for: one command, the version, or anything."""
     asked = arguments[0] if arguments else ""
-    if asked in (*COMMANDS, *GROUPS, *FORMER_GROUPS):
+    if asked in (*COMMANDS, *GROUPS):
         return app_of([asked])
     return app_of(["data"]) if asked == "--version" else whole_app()

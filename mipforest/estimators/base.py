@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state, validation
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.constraints import min_weight_fraction_leaf
@@ -162,8 +162,6 @@ def read_features(estimator: Any, encoding: Encoding, X: Any, unseen: Unseen = "
 def validate(estimator: Any, X: Any, *, reset: bool, skip_check_array: bool = False, **checks: Any) -> Any:
     """Check samples, and set or compare ``n_features_in_`` and ``feature_names_in_``.
 
-    scikit-learn 1.6 moved this from a method of estimators to a function; 1.5 is supported too.
-
     Parameters
     ----------
     estimator
@@ -182,16 +180,9 @@ def validate(estimator: Any, X: Any, *, reset: bool, skip_check_array: bool = Fa
     ValueError, TypeError
         As scikit-learn states.
     """
-    if hasattr(validation, "validate_data"):
-        if not skip_check_array:
-            checks["ensure_all_finite"] = "allow-nan" if estimator.missing != "error" else True
-        return validation.validate_data(
-            estimator, X, reset=reset, skip_check_array=skip_check_array, **checks
-        )
-    if skip_check_array:
-        return estimator._validate_data(X, reset=reset, cast_to_ndarray=False)
-    checks["force_all_finite"] = "allow-nan" if estimator.missing != "error" else True
-    return estimator._validate_data(X, reset=reset, **checks)
+    if not skip_check_array:
+        checks["ensure_all_finite"] = "allow-nan" if estimator.missing != "error" else True
+    return validate_data(estimator, X, reset=reset, skip_check_array=skip_check_array, **checks)
 
 
 class TreePictures(ABC):

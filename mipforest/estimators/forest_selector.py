@@ -361,10 +361,6 @@ class ForestSelector(BaseEstimator, metaclass=EstimatorType):
         tags.input_tags.allow_nan = self.missing == "impute"
         return tags
 
-    def _more_tags(self) -> dict[str, Any]:
-        """Say the same to scikit-learn 1.5."""
-        return {"allow_nan": self.missing == "impute"}
-
 
 def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
     """Refuse a value that is none of the known ones."""

@@ -80,10 +80,6 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):
         tags.classifier_tags.multi_class = not self._two_classes_only()
         return tags
 
-    def _more_tags(self) -> dict[str, Any]:
-        """Say the same to scikit-learn 1.5."""
-        return {"binary_only": self._two_classes_only(), "allow_nan": self.missing != "error"}
-
     def _keep(self, result: Result) -> None:
         super()._keep(result)
         self._leaf_frequencies = leaf_shares(self.tree_, self._statistics)

@@ -402,10 +402,6 @@ class PoissonTreeRegressor(PaperEstimator, TreeRegressor):
         tags.target_tags.positive_only = True
         return tags
 
-    def _more_tags(self) -> dict[str, Any]:
-        """Say the same to scikit-learn 1.5."""
-        return {"requires_positive_y": True, "allow_nan": self.missing != "error"}
-
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return D2, the share of the Poisson deviance that predictions explain.
 
@@ -531,10 +527,6 @@ class SurvivalTree(PaperEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-    def _more_tags(self) -> dict[str, Any]:
-        """Say the same to scikit-learn 1.5."""
-        return {"requires_y": True, "allow_nan": self.missing != "error"}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find an optimal survival tree.

@@ -527,7 +527,7 @@ def _found(
         solver_version=by.version(),
         events=found.events,
         start_objective=np.nan if start is None else problem.formulation.evaluate(start, problem.instance),
-        warnings=(*problem.instance.notes, *problem.budget.notes, *_note_of(by), *found.warnings),
+        warnings=(*problem.instance.notes, *problem.budget.notes, *found.warnings),
         message=found.message,
         reported=found.reported,
     )
@@ -547,11 +547,6 @@ def _whole_point(problem: ProblemData, tree: Predictor) -> tuple[FloatArray, Val
         return problem.point_of(tree)
     x = form.to_point({**completed, **known})
     return x, form.to_values(x), problem.value_of(tree, x)
-
-
-def _note_of(solver: Solver | TreeSearch) -> tuple[str, ...]:
-    """Return what the user should know of how a search was asked for."""
-    return (solver.note,) if isinstance(solver, TreeSearch) and solver.note else ()
 
 
 def started(problem: ProblemData, start: str | Predictor | None, seed: int) -> SearchStart:

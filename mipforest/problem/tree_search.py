@@ -20,7 +20,6 @@ from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData, StartError
 from mipforest.problem.structure import LabelledLeaves, LabelSums, Structure, TreeCharges
 from mipforest.settings import SolveSettings
-from mipforest.solvers.base import GROUP as SOLVERS
 from mipforest.solvers.base import Solver, get_solver
 from mipforest.solvers.solution import Event, Progress, Status
 from mipforest.trees import Predictor, Tree
@@ -206,10 +205,6 @@ class TreeSearch(ABC):
     limits_in_words: ClassVar[str] = ""
     #: What may stand behind a colon in its name, ``scipy:slsqp``, where it is one of several methods.
     methods: ClassVar[tuple[str, ...]] = ()
-    #: Names that it had, with those of today: they are understood, and the result says so.
-    former_names: ClassVar[Mapping[str, str]] = {}
-    #: What the user should know of how it was asked for: a warning of the result.
-    note: str = ""
     #: Top-level module that must be installed, and what ``pip install`` takes to bring it.
     package: ClassVar[str] = "mipforest"
     install: ClassVar[str] = "mipforest"
@@ -625,7 +620,7 @@ def search_names() -> list[str]:
 def is_search(name: str) -> bool:
     """Return whether a name is that of a registered tree search, or was once."""
     searches = search_names()
-    return known_name(name.partition(":")[0], searches) in searches or bool(_renamed(name))
+    return known_name(name.partition(":")[0], searches) in searches
 
 
 def start_search(name: str, problem: ProblemData) -> TreeSearch | None:
@@ -750,11 +745,6 @@ def solver_or_search(name: str) -> Solver | TreeSearch | Auto:
     registered, _, inner = name.partition(":")
     registered = known_name(registered, searches)
     if registered not in searches:
-        if registered not in entry_points(group=SOLVERS).names and (today := _renamed(name)):
-            search = solver_or_search(today)
-            assert isinstance(search, TreeSearch)
-            search.note = f"the search {name!r} is called {today!r} now"
-            return search
         return get_solver(name, others=searches)
     plugin = search_classes()[registered]
     if not plugin.available():
@@ -763,11 +753,3 @@ def solver_or_search(name: str) -> Solver | TreeSearch | Auto:
             f"run: pip install {plugin.install}"
         )
     return plugin.named(inner)
-
-
-def _renamed(name: str) -> str:
-    """Return what a search is called today that once had a name; empty where none had it."""
-    for plugin in search_classes().values():
-        if name in plugin.former_names:
-            return plugin.former_names[name]
-    return ""

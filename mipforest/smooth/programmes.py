@@ -171,7 +171,6 @@ class Scipy(ProgrammeSearch):
         "and leaves together; small models"
     )
     methods: ClassVar[tuple[str, ...]] = ("slsqp", "trust-constr")
-    former_names: ClassVar[Mapping[str, str]] = {"slsqp": "scipy:slsqp", "trust-constr": "scipy:trust-constr"}
     #: Options of the methods themselves. Rows of the leaves and of the classes may depend on each other; the
     #: factorisation of the second one takes dense rows, and scipy would make those of a model with nothing but bounds
     #: sparse.

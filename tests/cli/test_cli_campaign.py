@@ -154,13 +154,3 @@ def test_results_of_another_suite(mipforest, suite, tmp_path):
     ran = mipforest("campaign", suite, "--results", results)
     assert ran.code == 2
     assert "results of the suite 'small', not of 'other'" in ran.err
-
-
-def test_the_old_name_is_understood_and_says_what_it_is_called_now(mipforest, suite, tmp_path):
-    ran = mipforest("bench", suite, "--results", tmp_path / "r.sqlite", "--json")
-    assert ran.code == 0
-    assert ran.json["done"] == 1
-    assert "'mipforest bench' is called 'mipforest campaign' now" in ran.err
-    listed = mipforest("--help").out
-    assert "campaign" in listed
-    assert "bench" not in listed

@@ -87,9 +87,6 @@ def test_general_solvers_find_verified_local_optima(solver):
 def test_names_of_methods():
     problem = get_formulation("orct")(n_starts=1).build(load("iris").binarise("virginica"), 1)
     assert problem.solve("scipy", time_limit=0).solution.solver == "scipy:slsqp"
-    old = problem.solve("trust-constr", time_limit=0).solution
-    assert old.solver == "scipy:trust-constr"
-    assert "the search 'trust-constr' is called 'scipy:trust-constr' now" in old.warnings
     with pytest.raises(
         SolverUnavailable, match=r"no method 'cobyla' of scipy.*known: scipy:slsqp, scipy:trust"
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import combinations
 from time import monotonic
 from typing import Any, ClassVar, cast
@@ -57,9 +57,6 @@ class CardEnumeration(TreeSearch):
     )
     structures: ClassVar[tuple[type[Structure], ...]] = (CardProblem,)
     limits_in_words: ClassVar[str] = "at most four rules that are cuts, or eight of features of two values"
-    former_names: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("three-rules", "four-rules", "support-enumeration"), "card-enumeration"
-    )
     preferred: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
 

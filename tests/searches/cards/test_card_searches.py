@@ -157,14 +157,6 @@ def test_whole_weights_are_repeated_samples(model):
     assert weighted.objective == pytest.approx(again.objective, rel=1e-8)
 
 
-def test_names_that_the_search_had_are_understood_and_said_to_be_old():
-    problem = Ogrs(rules=2, min_points=-1, max_points=1).build(with_ties(1))
-    result = problem.solve("three-rules")
-    assert result.solution.solver == "card-enumeration"
-    assert "the search 'three-rules' is called 'card-enumeration' now" in result.solution.warnings
-    assert problem.solve().solution.warnings == result.solution.warnings[1:]
-
-
 def test_what_searches_do_not_take():
     many = Ogrs(rules=5, min_points=0, max_points=1).build(with_ties(9, p=5))
     with pytest.raises(Unsupported, match="at most 4 rules that are cuts, and these are 5"):
