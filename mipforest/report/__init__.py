@@ -529,8 +529,8 @@ def _solve(result: Mapping[str, Any]) -> Iterator[str]:
         yield from _option(name, source[name])
     yield from _option("rewards", ",".join(source.get("rewards", ())) or None)
     for name in (
-        *("scores", "better", "weight", "drop", "keep", "categorical", "decimal", "thousands", "encoding"),
-        *("dates", "date_order"),
+        *("event", "scores", "better", "weight", "drop", "keep", "categorical", "decimal", "thousands"),
+        *("encoding", "dates", "date_order"),
     ):
         yield from _option(name, source.get(name))
     yield from _option("skip_lines", source.get("skip_lines") or None)

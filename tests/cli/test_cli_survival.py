@@ -49,6 +49,7 @@ def test_a_run_has_its_measures_and_curves(mipforest, patients, tmp_path):
     assert mipforest("report", run).code == 0
     page = (run / "report.html").read_text()
     assert "Survival at the leaves" in page
+    assert "--event seen" in page
     assert page.count('class="alive"') == 2
     assert "Predicted and true values" not in page
 
