@@ -191,7 +191,8 @@ class PoissonLoss(LeafLoss):
 
     def of_sums(self, sums: FloatArray, least: float) -> FloatArray:
         w, s, q = np.maximum(sums[..., 0], least), sums[..., 1], sums[..., 2]
-        return np.maximum(0.0, q - s * np.log(np.where(s > 0.0, s, w) / w))
+        rate = np.divide(s, w, out=np.ones_like(w), where=s > 0.0)
+        return np.maximum(0.0, q - s * np.log(rate))
 
 
 def error_loss(name: str, level: float = 0.5) -> ErrorLoss:
