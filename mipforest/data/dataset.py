@@ -27,6 +27,9 @@ DECISION = "decision"
 #: What the target of a data set of times is called, and how the note on their events begins.
 HAZARD_RATIO, EVENTS = "hazard ratio", "events"
 
+#: What a column of events says, in lower case, where it says the same of all samples, and all had theirs.
+SEEN = ("1", "true", "yes")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
@@ -514,13 +517,18 @@ class Dataset:
     def with_events_of_labels(self, like: Dataset | None = None) -> Dataset:
         """Return samples whose outcomes are times, and whose treatments say whether the event was seen, with hazards.
 
-        Of two labels, such as 0 and 1, the second is that of an event; ``like`` as for :meth:`with_hazards`.
+        Of two labels, such as 0 and 1, the second is that of an event, and so is a single one of :data:`SEEN`; ``like``
+        as for :meth:`with_hazards`.
 
         Raises
         ------
         DataError
             If there are not two labels; otherwise as for :meth:`with_hazards`.
         """
+        if self.treatments is not None and self.n_classes == 1 and self.classes[0].lower() in SEEN:
+            return self.with_hazards(
+                np.asarray(self.y, dtype=np.float64), np.ones(self.n, dtype=bool), like=like
+            )
         if self.treatments is None or self.n_classes != 2:
             raise DataError(
                 f"the column that tells events has the values {some_of(self.classes)}; it needs two, such as 0 for a "

@@ -7,11 +7,13 @@ by sums of a few statistics alone, a search adds and subtracts these sums (:meth
 loss     of a sample                                        statistics of a sample    of a leaf
 ======== ================================================== ========================= ========================
 squared  :math:`(f - y)^2`                                  :math:`w, w y, w y^2`     :math:`q - s^2 / w`
-deviance :math:`y \ln (y / f) - y + f`                      :math:`w, w y, w y \ln y` :math:`q - s \ln (s / w)`
+deviance :math:`y \ln (y / f) - y + f`                      :math:`wc, wcd, wc \varphi(d)` :math:`q - w \varphi(s / w)`
 absolute :math:`2 \tau (y - f)^+ + 2 (1 - \tau) (f - y)^+`  none: an order by target
 ======== ================================================== ========================= ========================
 
-with w, s and q the sums of the three statistics. Each is at least 0, and the least over f of a sum of such losses: more
+with w, s and q the sums of the three statistics, c the mean of all targets, d = y / c - 1 and
+:math:`\varphi(d) = (1 + d) \ln (1 + d) - d`, about :math:`d^2 / 2`: differences of logarithms of nearly equal targets
+would be rounded. Each is at least 0, and the least over f of a sum of such losses: more
 samples never lose less, which is all that bounds of searches ask for.
 
 **A loss of one's own** is a class here, its case in :func:`mipforest.searches.leaf_sums.loss_of_sums`, and a
@@ -58,7 +60,7 @@ class LeafLoss(ABC):
         return self.total(self.best_constant(y, weight), y, weight)
 
     def statistics(self, y: FloatArray, weight: FloatArray) -> FloatArray:
-        """Return (n, 3) what is summed over the samples of a leaf; the first is the weight, the second w y."""
+        """Return (n, 3) what is summed over the samples of a leaf; the first is the weight, up to a constant factor."""
         return np.column_stack([weight, weight * y, weight * y**2])
 
     def of_sums(self, sums: FloatArray, least: float) -> FloatArray:
@@ -170,6 +172,18 @@ class SquaredLoss(ErrorLoss):
         return {}
 
 
+#: Up to this size d, :func:`excess` is a sum of powers: beyond it the logarithm is exact enough.
+SMALL = 1e-3
+
+
+def excess(d: FloatArray) -> FloatArray:
+    """Return (1 + d) ln(1 + d) - d, at least 0, of numbers that are at least -1, to the precision of doubles."""
+    d = np.maximum(d, -1.0)
+    series = d * d * (1 / 2 - d * (1 / 6 - d * (1 / 12 - d * (1 / 20 - d / 30))))
+    far: FloatArray = (1.0 + d) * np.log1p(np.where(d > -1.0, d, 0.0)) - d
+    return np.where(np.abs(d) < SMALL, series, far)
+
+
 class PoissonLoss(LeafLoss):
     """Half the deviance of rates, weighted by exposure; infinite for a target above 0 where the rate is 0."""
 
@@ -177,22 +191,26 @@ class PoissonLoss(LeafLoss):
     is_shifted = False
 
     def of(self, predictions: FloatArray | float, y: FloatArray) -> FloatArray:
-        rate = np.broadcast_to(predictions, y.shape)
-        with np.errstate(divide="ignore", over="ignore"):
-            ratio = np.divide(y, rate, out=np.ones(y.shape), where=y > 0.0)
+        rate = np.broadcast_to(np.asarray(predictions, dtype=np.float64), y.shape)
+        away = np.abs(y - rate) > SMALL * rate
+        ratio = np.divide(y, rate, out=np.ones(y.shape), where=away & (y > 0.0) & (rate > 0.0))
         lost: FloatArray = np.maximum(0.0, y * np.log(ratio) - y + rate)
-        return lost
+        near = np.divide(y - rate, rate, out=np.zeros(y.shape), where=~away & (rate > 0.0))
+        lost = np.where(away, lost, rate * excess(near))
+        return np.where((rate <= 0.0) & (y > 0.0), np.inf, lost)
 
     def best_constant(self, y: FloatArray, weight: FloatArray) -> float:
         return float(np.average(y, weights=weight))
 
     def statistics(self, y: FloatArray, weight: FloatArray) -> FloatArray:
-        return np.column_stack([weight, weight * y, weight * y * np.log(np.where(y > 0.0, y, 1.0))])
+        mean = float(np.average(y, weights=weight)) or 1.0
+        away = (y - mean) / mean
+        return np.column_stack([mean * weight, mean * weight * away, mean * weight * excess(away)])
 
     def of_sums(self, sums: FloatArray, least: float) -> FloatArray:
-        w, s, q = np.maximum(sums[..., 0], least), sums[..., 1], sums[..., 2]
-        rate = np.divide(s, w, out=np.ones_like(w), where=s > 0.0)
-        return np.maximum(0.0, q - s * np.log(rate))
+        w, s, q = sums[..., 0], sums[..., 1], sums[..., 2]
+        away = np.divide(s, w, out=np.zeros(w.shape), where=w > least)
+        return np.maximum(0.0, q - w * excess(away))
 
 
 def error_loss(name: str, level: float = 0.5) -> ErrorLoss:

@@ -145,24 +145,7 @@ class DataSource:
             # What is filled in is learned from the training samples alone: they are known once the data are read.
             train = replace(self, test_size=None).load().train.split(self.test_size, seed=self.seed)[0]
             return self.load(train.samples.labels)
-        loaded = load(
-            self.data,
-            target=self.target,
-            seed=self.seed,
-            scaling=self.scaling,
-            task=self.task,
-            missing=self.missing,
-            weight=self.weight,
-            treatment=self.treatment if self.event is None else self.event,
-            rewards=self.rewards,
-            drop=self.drop,
-            keep=self.keep,
-            fill_from=fill_from,
-            categorical=self.categorical,
-            dates=self.dates,
-            date_order=self.date_order,
-            **{field.name: getattr(self, field.name) for field in fields(TextFormat)},
-        )
+        loaded = self._loaded(fill_from)
         whole = self._scored(loaded)
         positive = self._positive(whole)
         merged = whole.binarise(positive) if positive else whole
@@ -175,6 +158,40 @@ class DataSource:
             train, test = merged.split(self.test_size, seed=self.seed)
             return self._balanced(LoadedData(train, test, labels))
         return self._balanced(LoadedData(merged, None, labels))
+
+    def _loaded(self, fill_from: Collection[str] | None) -> Dataset:
+        """Load the data as they are; the column of events is read as that of treatments is."""
+        try:
+            return load(
+                self.data,
+                target=self.target,
+                seed=self.seed,
+                scaling=self.scaling,
+                task=self.task,
+                missing=self.missing,
+                weight=self.weight,
+                treatment=self.treatment if self.event is None else self.event,
+                rewards=self.rewards,
+                drop=self.drop,
+                keep=self.keep,
+                fill_from=fill_from,
+                categorical=self.categorical,
+                dates=self.dates,
+                date_order=self.date_order,
+                **{field.name: getattr(self, field.name) for field in fields(TextFormat)},
+            )
+        except DataError as error:
+            if self.event is None:
+                raise
+            words = {
+                "column of treatments": "column of events",
+                "--treatment": "--event",
+                "treatment=": "event=",
+            }
+            told = [error.message, error.hint, error.option]
+            for name, own in words.items():
+                told = [text.replace(name, own) for text in told]
+            raise DataError(told[0], hint=told[1], option=told[2]) from error
 
     def _balanced(self, loaded: LoadedData) -> LoadedData:
         """Weigh training and test samples by the classes' weights among the training samples."""

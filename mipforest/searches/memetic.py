@@ -140,8 +140,8 @@ class ValueLoss:
         if not self.loss.has_sums:
             return None
         y = self.y - self.y.mean() if self.loss.is_shifted else self.y
-        left = self.loss.statistics(y, self.weight)[order].cumsum(axis=1)
-        least = 0.5 * float(self.weight.min())
+        each = self.loss.statistics(y, self.weight)
+        left, least = each[order].cumsum(axis=1), 0.5 * float(each[:, 0].min())
         rest = left[:, -1:] - left[:, :-1]
         both: FloatArray = self.loss.of_sums(left[:, :-1], least) + self.loss.of_sums(rest, least)
         return both

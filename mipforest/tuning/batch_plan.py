@@ -154,11 +154,12 @@ def charges_of(formulation: Formulation, data: Dataset) -> TreeCharges:
     """
     # What is computed for the samples of deeper trees may take long, and is for matrix solvers.
     charges = formulation.structure(formulation.bind(data, Topology(1)))
-    if (
-        not isinstance(charges, TreeCharges)
-        or charges.loss not in LOSS_NAMES
-        or not hasattr(formulation, "alpha")
-    ):
+    if isinstance(charges, TreeCharges) and charges.loss not in LOSS_NAMES:
+        raise TuningError(
+            f"batch tuning compares losses on other samples, and that of {formulation.name} may be infinite there, "
+            "where a leaf predicts a rate of 0; tune it by a grid"
+        )
+    if not isinstance(charges, TreeCharges) or not hasattr(formulation, "alpha"):
         raise TuningError(
             f"batch tuning prunes trees of a local search, and {formulation.name} with these parameters has others: "
             f"it takes {', '.join(models_with(TreeCharges))} (of linear leaves, the l1 regulariser with lam above 0); "

@@ -232,7 +232,10 @@ def data_of_all_kinds(formulation: type[Formulation], seed: int) -> Dataset:
         )
     K = int(rng.integers(2, 5)) if formulation.name in ("oct", "oct-h") else 2
     y = rng.normal(50, 20, n) if formulation.task == "regression" else rng.permutation(np.arange(n) % K)
-    return Dataset.from_arrays(X, y, task=formulation.task, scaling=formulation.scaling)
+    if formulation.task == "regression" and formulation.tunes_by is not None:
+        y = np.abs(y)  # a rate, or a time
+    event = np.arange(n) % 3 > 0 if formulation.takes_times else None
+    return Dataset.from_arrays(X, y, event=event, task=formulation.task, scaling=formulation.scaling)
 
 
 @pytest.mark.first_cases(8)

@@ -1,5 +1,7 @@
 """Poisson and survival trees: the definition is scikit-learn's deviance, enumeration has the optimum, rows bound it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from enumerate_trees import best_tree_value
@@ -12,9 +14,15 @@ from univariate_cases import leaf_cost
 from formulations.poisson import Poisson
 from formulations.survival import Survival
 from mipforest.data import Dataset
-from mipforest.errors import DataError, Unsupported
+from mipforest.errors import DataError, TuningError, Unsupported
+from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.objectives import leaf_losses
 from mipforest.objectives.leaf_losses import PoissonLoss
 from mipforest.problem.constraints import AtMostFeatures, Forbid, MinLeaf
+from mipforest.problem.structure import UnivariateProblem
+from mipforest.searches.exact.search import exact_search
+from mipforest.searches.leaf_sums import POISSON, SMALL, loss_of_sums
+from mipforest.tuning import tune_batch
 
 
 def counts(seed, n=16):
@@ -141,3 +149,41 @@ def test_bad_data_are_refused_by_name():
 def test_a_certificate_of_logarithms_is_refused(tmp_path):
     with pytest.raises(Unsupported, match="logarithms"):
         Poisson().build(counts(0), 1).solve("exact-search", certificate=tmp_path / "c.gz")
+
+
+@pytest.mark.parametrize("spread", [1e-3, 1e-5, 1e-7])
+def test_rates_that_are_nearly_equal_lose_what_squares_say(spread):
+    """Half the deviance is half the squared error over the mean there, where sums of logarithms would cancel."""
+    rng = np.random.default_rng(3)
+    data = Dataset.from_arrays(
+        rng.integers(0, 4, (30, 2)), 5 * (1 + spread * rng.integers(0, 5, 30)), task="regression"
+    )
+    y, w = np.asarray(data.y), np.ones(30)
+    loss, thresholds = PoissonLoss(), find_thresholds(data)
+    squares = ((y - y.mean()) ** 2).sum() / (2 * y.mean())
+    assert loss.baseline(y, w) == pytest.approx(squares, rel=10 * spread)
+    sums = loss.statistics(y, w).sum(axis=0)
+    assert float(loss.of_sums(sums, 0.1)) == pytest.approx(squares, rel=10 * spread)
+    assert loss_of_sums.py_func(POISSON, *sums) == pytest.approx(squares, rel=10 * spread)
+    shared = {"thresholds": thresholds, "unit": squares, "split_cost": 0.02 * squares}
+    found = exact_search(UnivariateProblem(y=y, loss="deviance", **shared), 2)
+    total = 2 * y.mean() * squares
+    by_squares = UnivariateProblem(y=y - y.mean(), loss="squared", **shared)
+    other = exact_search(replace(by_squares, unit=total, split_cost=0.02 * total), 2)
+    assert found.ended
+    assert found.value == pytest.approx(other.value, rel=20 * spread, abs=1e-7)
+    assert at_most(found.bound, found.value)
+    assert SMALL == leaf_losses.SMALL  # exact: a copy
+
+
+def test_rates_that_hardly_differ_are_left_to_squares():
+    near = Dataset.from_arrays(np.arange(6.0)[:, None], 7 + 1e-4 * np.arange(6.0), task="regression")
+    with pytest.raises(DataError, match="use ort"):
+        Poisson().build(near, 1)
+
+
+def test_all_samples_may_have_their_event_and_a_batch_is_refused():
+    data = Dataset.from_arrays(np.arange(8.0)[:, None], np.arange(8) + 1.0, treatments=np.ones(8, dtype=int))
+    assert data.with_events_of_labels().followed[:, 1].all()
+    with pytest.raises(TuningError, match="may be infinite there"):
+        tune_batch("poisson", counts(0, n=40), depth=2)
