@@ -3,18 +3,18 @@ r"""Losses of leaves that predict a number: what a sample loses, what a leaf pre
 A leaf loses :math:`\sum_i w_i \ell(f, y_i)` over its samples, with one prediction f. Where that depends on the samples
 by sums of a few statistics alone, a search adds and subtracts these sums (:meth:`LeafLoss.of_sums`):
 
-======== ================================================== ========================= ========================
-loss     of a sample                                        statistics of a sample    of a leaf
-======== ================================================== ========================= ========================
-squared  :math:`(f - y)^2`                                  :math:`w, w y, w y^2`     :math:`q - s^2 / w`
-deviance :math:`y \ln (y / f) - y + f`                      :math:`wc, wcd, wc \varphi(d)` :math:`q - w \varphi(s / w)`
-absolute :math:`2 \tau (y - f)^+ + 2 (1 - \tau) (f - y)^+`  none: an order by target
-======== ================================================== ========================= ========================
+======== ================================================= ============================= =============================
+loss     of a sample                                       statistics of a sample        of a leaf
+======== ================================================= ============================= =============================
+squared  :math:`(f - y)^2`                                 :math:`w, w y, w y^2`         :math:`q - s^2 / w`
+deviance :math:`y \ln (y / f) - y + f`                     :math:`wc, wcd, wc\,\varphi(d)` :math:`q - w\,\varphi(s / w)`
+absolute :math:`2 \tau (y - f)^+ + 2 (1 - \tau) (f - y)^+` none: an order by target
+======== ================================================= ============================= =============================
 
 with w, s and q the sums of the three statistics, c the mean of all targets, d = y / c - 1 and
-:math:`\varphi(d) = (1 + d) \ln (1 + d) - d`, about :math:`d^2 / 2`: differences of logarithms of nearly equal targets
-would be rounded. Each is at least 0, and the least over f of a sum of such losses: more
-samples never lose less, which is all that bounds of searches ask for.
+:math:`\varphi(d) = (1 + d) \ln (1 + d) - d`, about :math:`d^2 / 2` (sums of :math:`y \ln y` would cancel where targets
+are nearly equal). Each is at least 0, and the least over f of a sum of such losses: more samples never lose less, which
+is all that bounds of searches ask for.
 
 **A loss of one's own** is a class here, its case in :func:`mipforest.searches.leaf_sums.loss_of_sums`, and a
 formulation that names it: ``docs/write_a_leaf_loss.md``.
