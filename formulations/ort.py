@@ -99,6 +99,9 @@ from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
+#: Blocks of what leaves predict and lose, of all losses: their bounds leave out values that rows may ask for.
+LEAF_BLOCKS = frozenset({"beta0", "f", "log_f", "L"})
+
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionTree(Formulation):
@@ -211,7 +214,7 @@ class ConstantLeafTree(RegressionTree):
     """The thesis' rows of two models; M_f = 1 leaves out values that rows on leaves may ask for."""
 
     def constants_proven(self, instance: OrtInstance, value: float, changes: ModelChanges) -> bool:
-        return not changes.blocks & {"beta0", "f", "log_f", "L"}
+        return not changes.blocks & LEAF_BLOCKS
 
     def declare(self, m: Model, instance: OrtInstance) -> None:
         data, leaves = instance.data, instance.leaves
@@ -283,15 +286,14 @@ class Ort(ConstantLeafTree):
         """Write what leaves predict, and what that loses; return the loss of the tree."""
         if isinstance(instance.leaves.loss, PinballLoss):
             return self._declare_quantiles(m, instance, instance.leaves.loss)
-        _, _, within = grouped(instance.leaves.y, instance.data.weights, instance.routing.group)
-        self._declare_means(m, instance)
+        within = self._declare_means(m, instance)
         return within + self._leaf_losses(m, instance).sum()  # (h)
 
-    def _declare_means(self, m: Model, instance: OrtInstance) -> None:
-        """Write rows (e) to (g): leaves predict the means of their samples."""
+    def _declare_means(self, m: Model, instance: OrtInstance) -> float:
+        """Write rows (e) to (g), means as leaf values; return W, the squared loss within groups."""
         routing, z, y, leaves = instance.routing, m["z"], instance.leaves.y, instance.topology.leaves
         each = instance.data.weights
-        weight, mean, _ = grouped(y, each, routing.group)
+        weight, mean, within = grouped(y, each, routing.group)
         low, high = range_of_means(mean[routing.group], each, self.N_min)
         v = m.continuous("beta0", leaves, lower=low, upper=high, meaning="prediction of a leaf")
         f = m.nonnegative(
@@ -305,6 +307,7 @@ class Ort(ConstantLeafTree):
         m.add("fitted_below", f >= v - high * (1 - z))  # (f)
         m.add("fitted_above", f <= v - low * (1 - z))  # (f)
         m.add("mean", weight @ f == (weight * mean) @ z, over=leaves)  # (g)
+        return within
 
     def _leaf_losses(self, m: Model, instance: OrtInstance) -> LinearExpr:
         """Return the (|L|,) squared loss of each leaf beyond that within groups: the terms of (h)."""
@@ -340,7 +343,7 @@ class Ort(ConstantLeafTree):
 
     def valid_below(self, instance: OrtInstance, changes: ModelChanges) -> float:
         # Values outside the range of means or medians are left out; constraints may ask for them.
-        asks_for_values = self.variant != "paper" and changes.blocks & {"beta0", "f", "log_f", "L"}
+        asks_for_values = self.variant != "paper" and changes.blocks & LEAF_BLOCKS
         return -np.inf if asks_for_values else np.inf
 
     def with_all_trees(self, instance: OrtInstance) -> OrtInstance | None:

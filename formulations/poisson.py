@@ -93,10 +93,8 @@ class Poisson(Ort):
             )
 
     def measures(self, tree: Fitted, data: Dataset, instance: OrtInstance) -> dict[str, Any]:
-        y, loss = np.asarray(data.y, dtype=np.float64), instance.leaves.loss
-        spread = loss.baseline(y, data.weights)
-        lost = loss.total(np.asarray(tree.predict(data.X_raw), dtype=np.float64), y, data.weights)
-        return {"deviance_explained": 1.0 - lost / spread if spread > 0 else float(lost == 0)}
+        y, predicted = (np.asarray(one, dtype=np.float64) for one in (data.y, tree.predict(data.X_raw)))
+        return {"deviance_explained": instance.leaves.loss.explained(predicted, y, data.weights)}
 
     def _declare_losses(self, m: Model, instance: OrtInstance) -> LinearExpr:
         """Write rows (e) to (g) and (2); return the loss of the tree, (1)."""

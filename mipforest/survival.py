@@ -363,9 +363,6 @@ def integrated_brier_score(
     return float(np.trapezoid(scores, times) / (times[-1] - times[0]))
 
 
-# ------------------------------------------------------------------ sums over samples
-
-
 class SurvivalMeasures(NamedTuple):
     """Measures of predicted hazard ratios.
 
@@ -394,7 +391,7 @@ def survival_measures(
     Parameters
     ----------
     followed, training
-        (n, 2) time of each sample, and 1 where its event was seen then; and those of the training samples.
+        (n, 3) time of each sample, 1 where its event was seen then, and its weight; and those of the training samples.
     ratio
         (n,) predicted hazard ratios.
     baseline
@@ -417,6 +414,9 @@ def survival_measures(
             censoring = kaplan_meier_of_censoring(training[:, 0], training[:, 1] > 0)
             found[1] = integrated_brier_score(time, event, alive, times, censoring)
     return SurvivalMeasures(*found)
+
+
+# ------------------------------------------------------------------ sums over samples
 
 
 class _Counts(NamedTuple):

@@ -6,7 +6,6 @@ Estimators that prescribe treatments can be compared with a baseline: one model 
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self, cast
@@ -58,9 +57,9 @@ class PaperEstimator(TreeEstimator):
     #: Names of the formulations that it may build.
     _formulations: ClassVar[tuple[str, ...]] = ()
 
-    @abstractmethod
     def _formulation_name(self) -> str:
-        """Return the name of the formulation in the registry."""
+        """Return the name of the formulation in the registry; by default the first one that it may build."""
+        return self._formulations[0]
 
     def _model(self) -> type[Formulation]:
         return get_formulation(self._formulation_name())
@@ -103,9 +102,6 @@ class OCTClassifier(PaperEstimator, TreeClassifier):
     N_min: int = 1
     costs: Any = None
 
-    def _formulation_name(self) -> str:
-        return "oct"
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class OCTHClassifier(PaperEstimator, TreeClassifier):
@@ -136,9 +132,6 @@ class OCTHClassifier(PaperEstimator, TreeClassifier):
     mu: float = 0.005
     max_features: int = 0
     costs: Any = None
-
-    def _formulation_name(self) -> str:
-        return "oct-h"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -266,9 +259,6 @@ class MIRETClassifier(PaperEstimator, TreeClassifier):
     proximity: float = 1.0
     epsilon: float = 1e-3
 
-    def _formulation_name(self) -> str:
-        return "miret"
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ORTRegressor(PaperEstimator, TreeRegressor):
@@ -351,9 +341,6 @@ class QuantileTreeRegressor(PaperEstimator, TreeRegressor):
     alpha: float = 0.0
     N_min: int = 1
 
-    def _formulation_name(self) -> str:
-        return "quantile"
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PoissonTreeRegressor(PaperEstimator, TreeRegressor):
@@ -394,9 +381,6 @@ class PoissonTreeRegressor(PaperEstimator, TreeRegressor):
     N_min: int = 1
     tangents: int = 32
 
-    def _formulation_name(self) -> str:
-        return "poisson"
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
@@ -434,13 +418,8 @@ class PoissonTreeRegressor(PaperEstimator, TreeRegressor):
             )
         weights = checked_weights(sample_weight, len(rates), "sample_weight")
         # A sample without exposure does not count, whatever is predicted for it.
-        counted, loss = weights > 0, PoissonLoss()
-        predicted, rates, weights = predicted[counted], rates[counted], weights[counted]
-        lost = loss.total(predicted, rates, weights)
-        # Compared so, as the rounded mean of equal numbers may differ from them.
-        if rates.min() == rates.max():
-            return 1.0 if lost == 0 else 0.0
-        return 1.0 - lost / loss.baseline(rates, weights)
+        counted = weights > 0
+        return PoissonLoss().explained(predicted[counted], rates[counted], weights[counted])
 
 
 class FunctionOfTime(StepFunction):
@@ -519,9 +498,6 @@ class SurvivalTree(PaperEstimator):
     alpha: float = 0.0
     N_min: int = 1
     tangents: int = 32
-
-    def _formulation_name(self) -> str:
-        return "survival"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -985,9 +961,6 @@ class RandomizedTreeRegressor(RandomizedEstimator, TreeRegressor):
     asked: str = "mean"
     limit: float = 0.0
 
-    def _formulation_name(self) -> str:
-        return "s-orrt"
-
     def explain(self, X: Any) -> FloatArray:  # type: ignore[override] # samples have no path
         """Return the (n, p') derivatives of the prediction in the scaled features, at each sample.
 
@@ -1032,9 +1005,6 @@ class FunctionalTreeRegressor(RandomizedTreeRegressor):
     lam_length: float = 0.0
     pattern: str = ""
     interpolation: str = "cubic"
-
-    def _formulation_name(self) -> str:
-        return "s-orrt-fd"
 
     def _keep(self, result: Result) -> None:
         super()._keep(result)

@@ -59,6 +59,17 @@ class LeafLoss(ABC):
         """Return the loss of the best single constant (Dunn's Lhat)."""
         return self.total(self.best_constant(y, weight), y, weight)
 
+    def explained(self, predictions: FloatArray, y: FloatArray, weight: FloatArray) -> float:
+        """Return the share of the loss of the best constant that predictions (n,) save, at most 1.
+
+        Where all targets are equal, it is 1 for exact predictions and 0 for any others, as R2 is.
+        """
+        lost = self.total(predictions, y, weight)
+        # Compared so, as the rounded mean of equal numbers may differ from them.
+        if y.min() == y.max():
+            return 1.0 if lost == 0 else 0.0
+        return 1.0 - lost / self.baseline(y, weight)
+
     def statistics(self, y: FloatArray, weight: FloatArray) -> FloatArray:
         """Return (n, 3) what is summed over the samples of a leaf; the first is the weight, up to a constant factor."""
         return np.column_stack([weight, weight * y, weight * y**2])

@@ -256,9 +256,9 @@ def _survival(content: Content, tree: Tree) -> list[Element]:
         "Kaplan-Meier curves of the training samples in each leaf. A curve ends with the last sample that was "
         "followed; the median is the time until which half of a leaf had the event."
     )
-    made = [element("h3", "Survival at the leaves"), element("p", text)]
     return [
-        *made,
+        element("h3", "Survival at the leaves"),
+        element("p", text),
         chart.drawn("Survival curves of the leaves; their numbers stand in the table below.", *marks),
         table(head, rows, "Leaves"),
     ]

@@ -136,16 +136,20 @@ class Losses:
 
 @dataclass(frozen=True, eq=False)
 class _Proven:
-    """What a search has proven: of which losses, for which trees, and bounds by feature of the data."""
+    """What a search has proven: of which losses, for which trees, and bounds by feature of the data.
+
+    ``base`` is what every tree loses beside the distinct rows: samples that differ in features that are left out may be
+    one row.
+    """
 
     losses: Losses
+    base: float
     trees: _Trees
     of_feature: Mapping[int, SideBounds]
 
 
-#: What was proven last, by the thresholds of a data set and what every tree loses beside its distinct rows: samples
-#: that differ in features that are left out may be one row.
-_PROVEN: WeakKeyDictionary[Thresholds, list[tuple[float, _Proven]]] = WeakKeyDictionary()
+#: What was proven last, by the thresholds of a data set.
+_PROVEN: WeakKeyDictionary[Thresholds, list[_Proven]] = WeakKeyDictionary()
 
 
 def known_sides(
@@ -166,8 +170,8 @@ def known_sides(
     whole, of_whole = thresholds.in_whole
     trees = _Trees.of(thresholds, box)
     taken = list[tuple[_Proven, tuple[bool, bool]]]()
-    for own, proven in _PROVEN.get(whole, []):
-        if abs(own - base) <= tolerance and proven.losses.are(losses):
+    for proven in _PROVEN.get(whole, []):
+        if abs(proven.base - base) <= tolerance and proven.losses.are(losses):
             sides = proven.trees.holds_side(trees, 0), proven.trees.holds_side(trees, 1)
             if any(sides):
                 taken.append((proven, sides))
@@ -222,7 +226,7 @@ def keep_sides(
     f = whole.feature[numbers]
     t = numbers - whole.first[f] + 1
     of_feature = {g: SideBounds.of(t[f == g], left[f == g], right[f == g]) for g in np.unique(f).tolist()}
-    kept = [one for one in _PROVEN.get(whole, []) if one[1].losses.are(losses)]
-    kept.append((base, _Proven(losses, _Trees.of(thresholds, box), of_feature)))
+    kept = [one for one in _PROVEN.get(whole, []) if one.losses.are(losses)]
+    kept.append(_Proven(losses, base, _Trees.of(thresholds, box), of_feature))
     # The first one is that of most trees.
     _PROVEN[whole] = kept if len(kept) <= MAX_SEARCHES else [kept[0], *kept[2:]]
