@@ -369,10 +369,10 @@ class SurvivalMeasures(NamedTuple):
     Attributes
     ----------
     concordance
-        Harrell's C (:func:`concordance`): 1/2 for one prediction for all.
+        Harrell's C (:func:`concordance`), by weight: 1/2 for one prediction for all.
     integrated_brier_score
-        Mean Brier score (:func:`integrated_brier_score`) over the times of events of the training samples, up to the
-        last one before :data:`FOLLOWED` of these are gone.
+        Mean Brier score (:func:`integrated_brier_score`), in which samples count once, over the times of events of the
+        training samples, up to the last one before :data:`FOLLOWED` of these are gone.
     """
 
     concordance: float
@@ -405,7 +405,7 @@ def survival_measures(
     found = [np.nan, np.nan]
     time, event = followed[:, 0], followed[:, 1] > 0
     with suppress(DataError):
-        found[0] = concordance(time, event, ratio)
+        found[0] = concordance(time, event, ratio, followed[:, 2])
     times = np.unique(training[training[:, 1] > 0, 0])
     times = times[times < np.quantile(training[:, 0], FOLLOWED)]
     if len(times) >= 2:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from tolerance import same
 
-from mipforest import Dataset, load
+from mipforest import Dataset, get_formulation, load
 from mipforest.survival import concordance, nelson_aalen
 
 
@@ -109,3 +109,13 @@ def test_weights_stay_beside_exposures():
     assert same(twice.y, own.y)
     assert same(twice.weights, 2 * own.weights)
     assert same(twice.with_weights(np.ones(data.n)).weights, own.weights)
+
+
+def test_concordance_counts_weights():
+    rng = np.random.default_rng(2)
+    X, weights = rng.integers(0, 4, (40, 2)).astype(float), rng.choice([1.0, 3.0], 40)
+    time, event = rng.exponential(1 + X[:, 0]), rng.random(40) < 0.7
+    data = Dataset.from_arrays(X, time, event=event, weights=weights)
+    result = get_formulation("survival")().build(data, 1).solve("exact-search")
+    expected = concordance(time, event, result.tree.predict(X), weights)
+    assert same(result.measures(data)["concordance"], expected)
