@@ -126,8 +126,8 @@ FAULTS = (
     ),
     Fault(
         "a tree that is none of the model becomes the incumbent",
-        "mipforest/problem/incumbent.py",
-        '        if self._problem.outside(tree):\n            return float("inf")\n',
+        "mipforest/problem/driver.py",
+        "        if self._problem.outside(tree):\n            return inf\n",
         "",
         ("problem", "searches/local", "searches/test_constrained_trees.py"),
     ),

@@ -17,7 +17,7 @@ t may. Every tree that uses it once on each path is in one of the two, and both 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -26,12 +26,12 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import Unsupported
 from mipforest.problem.constraints import Constraint, Forbid, OncePerPath
-from mipforest.problem.incumbent import Incumbent
+from mipforest.problem.driver import Driver
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.restrictions import Restrictions
-from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Event, Progress, Status, closed
+from mipforest.solvers.solution import Event, Progress
 from mipforest.trees import Predictor, Tree
 
 
@@ -123,37 +123,26 @@ class _Branching:
 
     Parameters
     ----------
-    problem, search, settings
+    driver
+        Of the problem with its limits.
+    search
         As for :func:`search_within`.
-    incumbent, events
-        Where trees and progress go.
-    remaining
-        Tells the seconds left, ``None`` for any number.
     """
 
-    def __init__(
-        self,
-        problem: ProblemData,
-        search: TreeSearch,
-        settings: SolveSettings,
-        incumbent: Incumbent,
-        events: SearchEvents,
-        remaining: Callable[[], float | None],
-    ) -> None:
-        self.problem, self.search, self.settings = problem, search, settings
-        self.incumbent, self.events, self.remaining = incumbent, events, remaining
-        restrictions = restrictions_of(problem)
-        self.rows, self.nodes, self.interrupted = restrictions.budgets, 0, False
+    def __init__(self, driver: Driver, search: TreeSearch) -> None:
+        self.driver, self.problem, self.search = driver, driver.problem, search
+        restrictions = restrictions_of(self.problem)
+        self.rows, self.nodes = restrictions.budgets, 0
         self.warnings: dict[str, None] = {}
         #: A tree that any search has found, within the limits or not.
         self.nearest: Predictor | None = None
         nothing = tuple(np.zeros(len(row.groups), dtype=bool) for row in self.rows)
-        self._once = np.full(problem.data.p, -1) if restrictions.once is None else restrictions.once
+        self._once = np.full(self.problem.data.p, -1) if restrictions.once is None else restrictions.once
         #: (|B|, |B|) whether a node is above or below another one.
         self._related = _related(len(restrictions.allowed))
         self._reduced: tuple[BoolArray, ProblemData] | None = None
         at_nodes = np.ones_like(restrictions.allowed)
-        self.first = self._settled(_Box(-np.inf, 0, allowed_features(problem), at_nodes, nothing))
+        self.first = self._settled(_Box(-np.inf, 0, allowed_features(self.problem), at_nodes, nothing))
         self.bound = -np.inf
 
     def run(self) -> None:
@@ -162,9 +151,9 @@ class _Branching:
             self.bound = np.inf
             return
         boxes, done, number, dived = [self.first], np.inf, 0, False
-        while boxes and not self._over():
+        while boxes and not self.driver.over():
             box = heapq.heappop(boxes)
-            if self.is_closed(box.bound):
+            if self.driver.closed(box.bound):
                 boxes.append(box)
                 break
             if box.tree is None or not self._is_in(box.tree, box.allowed, box.at_nodes):
@@ -173,7 +162,12 @@ class _Branching:
                     found = self._search(box.allowed, box.at_nodes, is_root=of_half)
                     box = replace(box, bound=max(box.bound, found.bound), tree=found.tree)
                     self.bound = box.bound if is_root else self.bound
-                    ended = not of_half or self._over() or self.is_closed(box.bound) or not self.search.proves
+                    ended = (
+                        not of_half
+                        or self.driver.over()
+                        or self.driver.closed(box.bound)
+                        or not self.search.proves
+                    )
                     if ended or box.tree is None or self._divided(box) is not None:
                         break
             children = None if box.tree is None else self._divided(box)
@@ -190,24 +184,24 @@ class _Branching:
             self.bound = min([done, *(other.bound for other in boxes)])
             if not self.search.proves:
                 break  # a bound is what tells when to end
-            self.interrupted |= self.events.tell(self.incumbent.value, self.bound, self.nodes)
+            self.driver.report(self.bound, self.nodes)
         self.bound = min([done, *(box.bound for box in boxes)])
 
     def _search(self, allowed: BoolArray, at_nodes: BoolArray, *, is_root: bool = False) -> SearchResult:
         """Search the trees of some features, and offer the best one; the bound of the root is one for all."""
-        reduced, settings = self._problem_of(allowed, at_nodes), self.settings
-        left = self.remaining()
-        if left is not None and is_root:
-            left /= 2.0  # where it takes all that it gets, its best features are searched next
-        within = replace(settings, time_limit=left, start=None)
-        start = self.incumbent.tree
+        reduced, driver = self._problem_of(allowed, at_nodes), self.driver
+        # Where the first one takes all that it gets, its best features are searched next.
+        left = driver.left / 2.0 if is_root else driver.left
+        within = replace(driver.settings, time_limit=None if np.isinf(left) else left, start=None)
+        start = driver.incumbent.tree
         if start is not None and not self._is_in(start, allowed, at_nodes):
-            start = without_weights(reduced.start_without_search(seed=settings.seed), reduced.forbidden)
+            start = without_weights(
+                reduced.start_without_search(seed=driver.settings.seed), reduced.forbidden
+            )
 
         def told(event: Event) -> bool:
             bound = event.bound if is_root else self.bound
-            self.interrupted |= self.events.tell(self.incumbent.value, bound, self.nodes + event.nodes)
-            return self.interrupted or self.is_closed(event.bound)
+            return driver.report(bound, self.nodes + event.nodes) or driver.closed(event.bound)
 
         found = self.search.search(reduced, within, start=start, on_progress=told)
         self.nodes += found.nodes
@@ -215,7 +209,7 @@ class _Branching:
         tree = without_weights(found.tree, reduced.forbidden)
         if tree is not None:
             self.nearest = self.nearest or tree
-            self.incumbent.offer(tree)
+            driver.offer(tree)
         return replace(found, tree=tree)
 
     def _problem_of(self, allowed: BoolArray, at_nodes: BoolArray) -> ProblemData:
@@ -332,17 +326,6 @@ class _Branching:
                 at_nodes[np.ix_(~left, features)] = False
         return chosen, at_nodes
 
-    def _over(self) -> bool:
-        left = self.remaining()
-        return self.interrupted or self.problem.budget.stopped or (left is not None and left <= 0.0)
-
-    def is_closed(self, bound: float) -> bool:
-        """Return whether no tree above a bound is worth more than the incumbent."""
-        problem = self.problem
-        return bound >= self.incumbent.value or closed(
-            self.incumbent.value, bound, self.settings.gap, problem.objective_unit
-        )
-
 
 def _related(n_branches: int) -> BoolArray:
     """Return (|B|, |B|) whether a branch node is above or below another one."""
@@ -387,27 +370,16 @@ def search_within(
         if others and (tree is None or problem.outside(tree)):
             tree = start
         return replace(found, tree=tree)
-    events, budget = SearchEvents(on_progress), problem.budget
-    excluded = budget.excluded_seconds
-
-    def remaining() -> float | None:
-        """Return the seconds left: compiling a search eats nothing of them."""
-        if settings.time_limit is None:
-            return None
-        return max(0.0, settings.time_limit - events.seconds() + budget.excluded_seconds - excluded)
-
-    incumbent = Incumbent(problem, start)
-    branching = _Branching(problem, search, settings, incumbent, events, remaining)
+    driver = Driver(search, problem, settings, on_progress)
+    driver.offer(start)
+    branching = _Branching(driver, search)
     branching.run()
-    bound = min(branching.bound, incumbent.value) if search.proves or branching.first is None else -np.inf
-    ended = branching.first is None or (search.proves and branching.is_closed(bound))
-    left = remaining()
-    status = Status.TIME_LIMIT if left is not None and left <= 0.0 else Status.LIMIT
-    if ended:
-        status = Status.INFEASIBLE if incumbent.tree is None else Status.OPTIMAL
-    if branching.interrupted or budget.stopped:
-        status = Status.INTERRUPTED
-    told = events.end(incumbent.value if incumbent.tree is not None else np.nan, bound, branching.nodes)
-    # The caller looks for a tree within constraints near another one, where the search keeps none.
-    tree = branching.nearest if incumbent.tree is None and search.finds_within(problem) else incumbent.tree
-    return SearchResult(tree, bound, status, branching.nodes, told, tuple(branching.warnings))
+    driver.warnings += branching.warnings
+    proven = search.proves or branching.first is None
+    ended = branching.first is None or (search.proves and driver.closed(branching.bound))
+    return driver.result(
+        branching.bound if proven else -np.inf,
+        ended=ended,
+        # The caller looks for a tree within constraints near another one, where the search keeps none.
+        otherwise=branching.nearest if search.finds_within(problem) else None,
+    )

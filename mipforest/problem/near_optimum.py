@@ -20,6 +20,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.data.columns import column_of_features
 from mipforest.errors import NotAllowed, Unsupported
 from mipforest.heuristics.thresholds import univariate_tree
+from mipforest.problem.driver import PROGRESS_INTERVAL
 from mipforest.problem.no_good_rows import Key, key_of, list_by_rows, refusal_of_rows
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.proofs import same_value
@@ -27,7 +28,6 @@ from mipforest.problem.result import Result
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.problem.tree_search import (
     MATRIX_SOLVER,
-    PROGRESS_INTERVAL,
     ListedTrees,
     TreeSearch,
     search_classes,

@@ -10,7 +10,6 @@ from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from math import inf
 from numbers import Integral
-from time import monotonic
 from typing import Any, ClassVar, NamedTuple
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
@@ -22,7 +21,7 @@ from mipforest.problem.structure import LabelledLeaves, LabelSums, Structure, Tr
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver, get_solver
 from mipforest.solvers.solution import Event, Progress, Status
-from mipforest.trees import Predictor, Tree
+from mipforest.trees import Predictor
 
 GROUP = "mipforest.searches"
 
@@ -46,11 +45,6 @@ COMPLETED = "rows on labels of leaves, on where samples go or on thresholds were
 
 #: Longest name of data in a certificate.
 LONGEST_NAME = 200
-#: What a result says where a cluster was lost on the way.
-LOST = "the search ended before its time, and tree and bound are those of then: {}"
-
-#: Seconds between two events of progress without a better tree.
-PROGRESS_INTERVAL = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,50 +119,6 @@ class ListedTrees:
     within_limits: BoolArray
 
 
-class SearchEvents:
-    """The progress of a search: better trees at once, the rest at most every :data:`PROGRESS_INTERVAL` seconds.
-
-    Parameters
-    ----------
-    on_progress
-        Called with every event; returning ``True`` stops the search.
-
-    Attributes
-    ----------
-    began
-        When the search began, on the clock of :func:`time.monotonic`.
-    """
-
-    def __init__(self, on_progress: Progress | None) -> None:
-        self.began = monotonic()
-        self._on_progress = on_progress
-        self._events: list[Event] = []
-
-    def deadline(self, time_limit: float | None) -> float:
-        """Return when a time limit (seconds, or ``None``) is over, on the clock of :func:`time.monotonic`."""
-        return inf if time_limit is None else self.began + time_limit
-
-    def tell(self, objective: float, bound: float, nodes: int) -> bool:
-        """Report objective, bound and nodes where it is time to; return whether to stop."""
-        last = self._events[-1] if self._events else None
-        if last is None or objective < last.objective or self.seconds() - last.seconds >= PROGRESS_INTERVAL:
-            return self._report(objective, bound, nodes)
-        return False
-
-    def end(self, objective: float, bound: float, nodes: int) -> tuple[Event, ...]:
-        """Report how the search ended; return all events."""
-        self._report(objective, bound, nodes)
-        return tuple(self._events)
-
-    def _report(self, objective: float, bound: float, nodes: int) -> bool:
-        self._events.append(Event(self.seconds(), objective, bound, nodes))
-        return bool(self._on_progress is not None and self._on_progress(self._events[-1]))
-
-    def seconds(self) -> float:
-        """Return the seconds since the search began."""
-        return monotonic() - self.began
-
-
 class SearchStart(NamedTuple):
     """A tree to start from, and what the search for it proves.
 
@@ -210,6 +160,8 @@ class TreeSearch(ABC):
     install: ClassVar[str] = "mipforest"
     #: Whether it proves bounds; a search that does not never says "optimal".
     proves: ClassVar[bool] = True
+    #: Whether nothing but rounding is between value and bound where nothing is left to search.
+    complete: ClassVar[bool] = False
     #: Whether :class:`Auto` chooses it for every problem that it takes: it proves more than matrix solvers do.
     preferred: ClassVar[bool] = False
     #: Whether it multiplies losses by the samples' weights; problems with other weights than 1 are refused otherwise.
@@ -542,57 +494,6 @@ def search_classes() -> dict[str, type[TreeSearch]]:
     return {
         entry.name: entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     }
-
-
-def by_local_search(
-    problem: ProblemData,
-    settings: SolveSettings,
-    tree: Tree | None,
-    events: SearchEvents,
-    *,
-    share: float,
-    most: float = inf,
-    on_progress: Progress,
-    **options: int,
-) -> Tree | None:
-    """Improve a tree by the local search, for a search that goes on from its tree.
-
-    Its loading and compiling do not count: ``events`` begin later by that.
-
-    Parameters
-    ----------
-    problem, settings
-        What is solved; threads, seed and time limit of the settings hold.
-    tree
-        Where it begins; ``None`` leaves that to it.
-    events
-        The progress of the caller.
-    share, most
-        Share of the time left, and seconds, that it has at most.
-    on_progress
-        Called with its events; returning ``True`` stops it.
-    options
-        Its options.
-
-    Returns
-    -------
-    The best tree, or ``None`` where the local search does not take the problem.
-    """
-    local = get_search(LOCAL_SEARCH)
-    if local.objection(problem):
-        return None
-    excluded = problem.budget.excluded_seconds
-    limit = min(most, share * (events.deadline(settings.time_limit) - monotonic()))
-    asked = SolveSettings(
-        time_limit=None if limit == inf else max(0.0, limit),
-        threads=settings.threads,
-        seed=settings.seed,
-        solver_options=options,
-    )
-    found = local.search(problem, asked, start=tree, on_progress=on_progress)
-    events.began += problem.budget.excluded_seconds - excluded
-    assert isinstance(found.tree, Tree)  # it has at least that which it began with
-    return found.tree
 
 
 @cache

@@ -47,13 +47,13 @@ from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart, forest_trees
 from mipforest.heuristics.thresholds import chosen_features, univariate_tree
 from mipforest.objectives.leaf_losses import LeafLoss, leaf_loss
-from mipforest.problem.incumbent import Incumbent
+from mipforest.problem.driver import Driver
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, TreeCharges, UnivariateProblem
-from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import SearchResult, TreeSearch
 from mipforest.searches.numbers import require_charges, require_limits
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Progress, Status
+from mipforest.solvers.solution import Progress
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import midpoint
 
@@ -667,44 +667,25 @@ class AlternatingSearch(TreeSearch):
         on_progress: Progress | None,
     ) -> SearchResult:
         """Search for a good tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        events = SearchEvents(on_progress)
-        formulation, instance, data = problem.formulation, problem.instance, problem.data
-        charges = problem.structure
+        driver = Driver(self, problem, settings, on_progress)
+        data, charges = problem.data, problem.structure
         assert isinstance(charges, UnivariateProblem)  # ``refusal`` has seen to it
         samples = AlternatingOptimization(data.X, charges)
         # CART's own tree, with splits that save no errors yet: pruned, it would have fewer to improve.
         grown = cart(data, problem.topology, min_leaf=charges.N_min, seed=settings.seed)
         known = [grown] if start is None else [start, grown]
-        interrupted, deadline = False, events.deadline(settings.time_limit)
-
-        def report(value: float, n_trees: int) -> bool:
-            nonlocal interrupted
-            interrupted = events.tell(value / charges.unit, -np.inf, n_trees)
-            return interrupted
-
-        def halted() -> bool:
-            return problem.budget.stopped or monotonic() >= deadline
-
-        others = self._others(problem, charges.N_min, settings, halted)
+        others = self._others(problem, charges.N_min, settings, driver.over)
         evolved = evolve(
             samples,
             [SplitTree.of(tree) for tree in (*known, *others)],
             generations=self._generations(settings),
             seed=settings.seed,
-            deadline=deadline,
-            on_progress=report,
+            deadline=driver.deadline,
+            on_progress=lambda value, n_trees: driver.report(nodes=n_trees, value=value / charges.unit),
         )
-        found = evolved.best.tree.complete(data, problem.topology)
-        incumbent = Incumbent(problem, *(formulation.polish(tree, instance) for tree in (found, *known)))
-        ended = events.end(incumbent.value, -np.inf, evolved.n_trees)
-        stopped = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
-        return SearchResult(
-            incumbent.tree,
-            -np.inf,
-            Status.BEST_FOUND if evolved.ended else stopped,
-            evolved.n_trees,
-            ended,
-            message=self._last_word(evolved),
+        driver.polish_and_offer(evolved.best.tree.complete(data, problem.topology), *known)
+        return driver.result(
+            -np.inf, ended=evolved.ended, nodes=evolved.n_trees, message=self._last_word(evolved)
         )
 
     def _others(

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mipforest.arrays import FloatArray
+from mipforest.problem.driver import Driver
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import SmoothProblem, Structure
-from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import SearchResult, TreeSearch
 from mipforest.settings import FEASIBILITY_TOLERANCE, SolveSettings
 from mipforest.smooth.model import Block, LinearConstraint, Point, SmoothModel
-from mipforest.solvers.solution import Progress, Status
+from mipforest.solvers.solution import Progress
 from mipforest.trees import Tree
 
 if TYPE_CHECKING:
@@ -345,29 +346,27 @@ class SmoothSearch(TreeSearch):
         instance: Any = problem.instance
         assert isinstance(problem.structure, SmoothProblem)  # ``refusal`` has seen to it
         whole: SmoothModel = problem.structure.model
-        events, rng = SearchEvents(on_progress), np.random.default_rng(settings.seed)
-        deadline = events.deadline(settings.time_limit)
+        driver, rng = Driver(self, problem, settings, on_progress), np.random.default_rng(settings.seed)
         model = whole
         if problem.data.n > SCREENED:
             model = whole.take(np.sort(rng.choice(problem.data.n, SCREENED, replace=False)))
         best: tuple[bool, float, Point] | None = None
         values: list[float] = []
-        interrupted, longest = False, 0.0
+        longest = 0.0
         with problem.budget.loading():
             import mipforest.smooth.search  # noqa: F401 - loads scipy's optimisers
         last = monotonic()
 
         def stop() -> bool:
-            nonlocal interrupted, longest, last
+            nonlocal longest, last
             now = monotonic()
             longest, last = max(longest, now - last), now
-            known = best[1] if best is not None else np.nan
-            interrupted = interrupted or events.tell(known, -np.inf, len(values))
+            driver.report(nodes=len(values), value=np.inf if best is None else best[1])
             # What has begun is ended, with leaves and value of its own.
             reserved = (
                 0.0 if settings.time_limit is None else min(RESERVED * longest, settings.time_limit / 2)
             )
-            return interrupted or now + reserved >= deadline
+            return driver.over(reserved)
 
         for k in range(formulation.n_starts):
             given = start is not None and k == 0
@@ -396,16 +395,16 @@ class SmoothSearch(TreeSearch):
         if model is not whole:
             out_of_time = settings.time_limit == 0 or stop()
             point = whole.completed(point) if out_of_time else self.descend(whole, point, stop)
-        status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
-        return SearchResult(
-            formulation.tree_of(point, instance),
+        tree = formulation.tree_of(point, instance)
+        driver.offer(tree)
+        return driver.result(
             -np.inf,
-            Status.BEST_FOUND if len(values) == formulation.n_starts else status,
-            len(values),
-            events.end(value := whole.objective(point), -np.inf, len(values)),
+            ended=len(values) == formulation.n_starts,
+            nodes=len(values),
             message=f"the best of {len(values)} local optima; none is proven to be the best of all",
-            objective=value,
             reported=_spread(values),
+            otherwise=tree,
+            objective=whole.objective(point),
         )
 
 

@@ -13,10 +13,11 @@ import pytest
 import mipforest
 from mipforest.data import Dataset
 from mipforest.errors import DataValueError, Unsupported
+from mipforest.problem.driver import Driver
 from mipforest.problem.registry import get_formulation
 from mipforest.problem.structure import TreeCharges
 from mipforest.searches.numbers import LARGEST, require, require_charges, require_limits
-from mipforest.searches.routing.plugin import _Trees
+from mipforest.searches.routing.plugin import Routing, _Trees
 
 PROGRAM = Path(__file__).with_name("unusable_numbers.py")
 
@@ -91,4 +92,4 @@ def test_without_a_tree_that_bounds_the_nodes_routing_says_so():
     some = next(iter(problem.model.variables.values()))
     problem.model.add("never", (some - some).sum() >= 1)
     with pytest.raises(Unsupported, match=r"routing has no tree to begin with.*solver='highs'"):
-        _Trees(problem, None).convex_nodes()
+        _Trees(Driver(Routing(), problem), None).convex_nodes()

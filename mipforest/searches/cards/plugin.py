@@ -6,7 +6,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import combinations
-from time import monotonic
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -15,13 +14,14 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.cards import ScoreCard
 from mipforest.heuristics.score_cards import CardProblem, Chosen, saturated
 from mipforest.model import Values
+from mipforest.problem.driver import Driver
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.repair import feasible_start, feasible_values
 from mipforest.problem.structure import Structure
-from mipforest.problem.tree_search import MATRIX_SOLVER, SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import MATRIX_SOLVER, SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import get_solver
-from mipforest.solvers.solution import Event, Progress, Solution, Status, closed
+from mipforest.solvers.solution import Event, Progress, Solution, Status
 from mipforest.solving import solve
 from mipforest.special import expit, xlogy
 
@@ -89,26 +89,19 @@ class CardEnumeration(TreeSearch):
         method = _method_for(cards)
         tiny = method.tiny()
         compile_by(lambda: method.run(tiny, _Best(tiny, ()), lambda: True), problem.budget, self.name, 4)
-        events = SearchEvents(on_progress)
-        deadline = events.deadline(settings.time_limit)
+        driver = Driver(self, problem, settings, on_progress)
         best = _Best(cards, () if start is None else cards.chosen(start)[0])
         least = float(saturated(cards.positive, cards.negative).sum())
-        stopped = False
 
         def going_on() -> bool:
-            nonlocal stopped
-            stopped = stopped or events.tell(best.loss, min(least, best.loss), best.done)
-            return not stopped and monotonic() < deadline
+            return not driver.report(least, best.done, value=best.loss) and not driver.over()
 
         ended = settings.time_limit != 0 and method.run(cards, best, going_on)
-        card = cards.card(best.chosen) if best.chosen or not cards.exact else None
-        value = np.inf if card is None else problem.formulation.evaluate(card, problem.instance)
+        driver.offer(cards.card(best.chosen) if best.chosen or not cards.exact else None)
         from mipforest.searches.cards.enumeration import CLOSE
 
-        bound = value * (1 - CLOSE) if ended else min(least, value)
-        status = Status.LIMIT if ended else Status.INTERRUPTED if stopped else Status.TIME_LIMIT
-        reported = events.end(value, bound, best.done)
-        return SearchResult(card, bound, status, best.done, reported, message=best.message(ended=ended))
+        bound = driver.value * (1 - CLOSE) if ended else least
+        return driver.result(bound, ended=ended, nodes=best.done, message=best.message(ended=ended))
 
 
 class _Method(ABC):
@@ -354,20 +347,17 @@ class CutLoop(TreeSearch):
         self, problem: ProblemData, settings: SolveSettings, *, start: Any, on_progress: Progress | None
     ) -> SearchResult:
         """Search for the best card; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        events = SearchEvents(on_progress)
-        deadline = events.deadline(settings.time_limit)
-        loop = _Tangents(problem, start)
-        status = Status.TIME_LIMIT
-        while (left := deadline - monotonic()) > 0:
+        driver = Driver(self, problem, settings, on_progress)
+        loop, status = _Tangents(driver, start), Status.TIME_LIMIT
 
-            def report(event: Event) -> bool:
-                stop: bool = events.tell(loop.value, max(loop.bound, event.bound), loop.rounds)
-                return stop
+        def report(event: Event) -> bool:
+            return driver.report(max(loop.bound, event.bound), loop.rounds)
 
+        while not driver.over():
             found = solve(
                 loop.model,
                 get_solver(MATRIX_SOLVER),
-                time_limit=None if np.isinf(left) else left,
+                time_limit=None if math.isinf(driver.left) else driver.left,
                 gap=settings.gap * OWN_GAP,
                 threads=settings.threads,
                 start=loop.point() or None,
@@ -377,39 +367,36 @@ class CutLoop(TreeSearch):
             if found.status is Status.INFEASIBLE or not found.found:
                 status = found.status
                 break
-            if closed(loop.value, loop.bound, settings.gap):
+            if driver.closed(loop.bound):
                 break
             if found.status is not Status.OPTIMAL or not proven:
                 status = found.status if found.status is not Status.OPTIMAL else Status.LIMIT
                 break
-        bound = loop.bound if loop.best is None else min(loop.bound, loop.value)
-        events_told = events.end(loop.value, bound, loop.rounds)
-        return SearchResult(
-            loop.best, bound, status, loop.rounds, events_told, message=f"{loop.rounds} models were solved"
-        )
+        message = f"{loop.rounds} models were solved"
+        return driver.result(loop.bound, ended=False, nodes=loop.rounds, status=status, message=message)
 
 
 class _Tangents:
-    """The models of a cut loop: the best card, the bound, and the margins that tangents touch at."""
+    """The models of a cut loop: the bound, and the margins that tangents touch at; cards go to the driver."""
 
-    def __init__(self, problem: ProblemData, start: ScoreCard | None) -> None:
-        self.problem, self.model = problem, problem.model.copy()
-        self.best: ScoreCard | None = None
-        self.value, self.bound = np.inf, problem.formulation.least_objective
+    def __init__(self, driver: Driver, start: ScoreCard | None) -> None:
+        self._driver, self._problem = driver, driver.problem
+        self.model, self.bound = self._problem.model.copy(), self._problem.formulation.least_objective
         self.rounds, self._touched = 0, list[float]()
-        values = None if start is None else feasible_start(problem, start)[0]
+        values = None if start is None else feasible_start(self._problem, start)[0]
         if values is not None:
-            self._offer(cast(ScoreCard, problem.formulation.decode(values, problem.instance)))
+            self._offer(cast(ScoreCard, self._problem.formulation.decode(values, self._problem.instance)))
 
     def _offer(self, card: ScoreCard) -> None:
-        """Keep a card that satisfies all rows and is better."""
-        value = self.problem.formulation.evaluate(card, self.problem.instance)
-        if value < self.value and feasible_values(self.problem, card) is not None:
-            self.best, self.value = card, value
+        """Offer a card that satisfies all rows, also those of variables that were added by hand."""
+        value = self._problem.formulation.evaluate(card, self._problem.instance)
+        if value < self._driver.value and feasible_values(self._problem, card) is not None:
+            self._driver.offer(card)
 
     def point(self) -> Values:
         """Return the values of the best card, with its log-loss in the place of tangents."""
-        values = None if self.best is None else feasible_values(self.problem, self.best)
+        best = self._driver.incumbent.tree
+        values = None if best is None else feasible_values(self._problem, best)
         return values or {}
 
     def take(self, found: Solution) -> bool:
@@ -418,12 +405,13 @@ class _Tangents:
         self.bound = max(self.bound, found.bound)
         if not found.found:
             return False
-        formulation, instance = self.problem.formulation, self.problem.instance
+        formulation, instance = self._problem.formulation, self._problem.instance
         card = formulation.decode(found.values, instance)
         self._offer(formulation.relabel(card, instance))
         self._offer(cast(ScoreCard, card))
+        best = self._driver.incumbent.tree
         margins = np.concatenate(
-            [formulation.encode(part, instance)["margin"] for part in (card, self.best) if part is not None]
+            [formulation.encode(part, instance)["margin"] for part in (card, best) if part is not None]
         )
         new = [m for m in np.unique(margins) if all(abs(m - known) > NEW_MARGIN for known in self._touched)]
         for m in new:

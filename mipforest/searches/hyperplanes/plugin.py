@@ -20,11 +20,11 @@ import numpy as np
 from mipforest.heuristics.node_problems import NodeProblems, weights_by_class
 from mipforest.heuristics.node_solver import Halted, never, rows_of, solve_node
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
-from mipforest.problem.incumbent import Incumbent
+from mipforest.problem.driver import Driver
 from mipforest.problem.problem_data import ProblemData
-from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult
+from mipforest.problem.tree_search import SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Progress, Status
+from mipforest.solvers.solution import Progress
 from mipforest.trees import Tree
 
 if TYPE_CHECKING:
@@ -68,29 +68,30 @@ def refusal(problem: ProblemData) -> str:
 
 
 def search(
+    by: TreeSearch,
     problem: ProblemData,
     settings: SolveSettings,
+    start: Tree | None,
+    on_progress: Progress | None,
     *,
     starts: int,
     kicks: int,
     dask: str | None,
-    start: Tree | None,
-    on_progress: Progress | None,
 ) -> SearchResult:
     """Search for a good tree, and prove the bound of the root.
 
     Parameters
     ----------
+    by
+        The search that is asked.
     problem
         A problem that :func:`refusal` has nothing against.
-    settings
-        Time limit, threads and seed.
+    settings, start, on_progress
+        As for :meth:`~mipforest.problem.tree_search.TreeSearch.search`.
     starts, kicks
         Random starts, and kicks of the best trees.
     dask
         Address of the scheduler of a Dask cluster whose workers take the starts.
-    start, on_progress
-        As for :class:`~mipforest.problem.tree_search.TreeSearch`.
     """
     from mipforest.searches.hyperplanes import Hyperplanes
     from mipforest.searches.hyperplanes.search import Start, compile_kernels, local_search, search_on
@@ -98,19 +99,18 @@ def search(
 
     nodes = problem.structure
     assert isinstance(nodes, NodeProblems)
-    formulation, instance = problem.formulation, problem.instance
     samples, both = problem_of(problem)
     compile_kernels(problem.budget, samples)
-    events = SearchEvents(on_progress)
-    deadline = events.deadline(settings.time_limit)
-    known = [tree for tree in (start, instance.known) if isinstance(tree, Tree)]
-    value = min((formulation.evaluate(tree, instance) for tree in known), default=np.inf)
+    driver = Driver(by, problem, settings, on_progress)
+    known = [tree for tree in (start, problem.instance.known) if isinstance(tree, Tree)]
+    for tree in known:
+        driver.offer(tree)
     # Reported before the bound is proven, which takes seconds where samples are many.
-    stop = events.tell(value, 0.0, 0)
-    bound = proven_bound(samples, both, lambda: monotonic() >= deadline)
+    stop = driver.report(0.0)
+    bound = proven_bound(samples, both, driver.over)
 
     def report(found: float, steps: int) -> bool:
-        return events.tell(min(found, value), bound, steps)
+        return driver.report(bound, steps, value=found)
 
     trees = [Hyperplanes(tree.w, tree.b) for tree in known]
     if dask is None:
@@ -121,13 +121,12 @@ def search(
             trees=trees,
             seed=settings.seed,
             threads=settings.threads,
-            deadline=monotonic() if stop else deadline,
+            deadline=monotonic() if stop else driver.deadline,
             on_progress=report,
         )
     else:
         nothing = local_search(samples, starts=0, kicks=0, trees=trees, deadline=-np.inf).tree
-        limit = 0.0 if stop else deadline - monotonic()
-        with Workers(dask, Start, samples, problem.budget, limit) as workers:
+        with Workers(dask, Start, samples, problem.budget, 0.0 if stop else driver.left) as workers:
             outcome = search_on(
                 workers,
                 starts=starts,
@@ -137,22 +136,16 @@ def search(
                 seed=settings.seed,
                 on_progress=report,
             )
+    driver.lost = outcome.lost
     own = nodes.labelled(outcome.tree.w, outcome.tree.b, problem.data, problem.topology)
-    incumbent = Incumbent(problem, *known, own)
+    driver.offer(own)
     if nodes.budget is None and problem.data.n <= nodes.exact_up_to and not nodes.time.expired:
         # Where samples are few, nodes are solved for the routing of the tree.
-        incumbent.offer(formulation.polish(own, instance))
-    best, value = incumbent.tree, incumbent.value
-    bound = min(bound, value)
-    stopped = Status.INTERRUPTED if outcome.interrupted or stop else Status.TIME_LIMIT
-    status = Status.LIMIT if outcome.lost else Status.BEST_FOUND if outcome.ended else stopped
-    return SearchResult(
-        best,
+        driver.polish_and_offer(own)
+    return driver.result(
         bound,
-        status,
-        outcome.steps,
-        events.end(value, bound, outcome.steps),
-        warnings=(LOST.format(outcome.lost),) if outcome.lost else (),
+        ended=outcome.ended,
+        nodes=outcome.steps,
         message=f"the best tree of {outcome.steps} starts and kicks; the bound is what every tree pays at its root",
     )
 

@@ -16,14 +16,14 @@ from mipforest.arrays import FloatArray
 from mipforest.errors import NotAllowed
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.heuristics.thresholds import tree_of_splits
-from mipforest.problem.incumbent import Incumbent
+from mipforest.problem.driver import Driver
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, TreeCharges, UnivariateProblem
-from mipforest.problem.tree_search import LOST, SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import SearchResult, TreeSearch
 from mipforest.searches.hyperplanes import plugin as hyperplanes
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Progress, Status
+from mipforest.solvers.solution import Progress
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Tree
 
@@ -124,32 +124,19 @@ class LocalSearch(TreeSearch):
             self._check_hyperplane_options(settings)
             limits = {"starts": options.get("starts", STARTS), "kicks": options.get("kicks", KICKS)}
             dask = settings.dask or options.get("dask")
-            return hyperplanes.search(
-                problem, settings, **limits, dask=dask, start=start, on_progress=on_progress
-            )
+            return hyperplanes.search(self, problem, settings, start, on_progress, **limits, dask=dask)
         assert isinstance(problem.structure, TreeCharges)  # ``refusal`` has seen to it
-        formulation, instance = problem.formulation, problem.instance
-        charged, grown_on = LocalProblem.of(problem.structure, problem.data.X), instance
+        charged, grown_on = LocalProblem.of(problem.structure, problem.data.X), problem.instance
         if problem.constraints and isinstance(problem.structure, UnivariateProblem):
             own = problem.restrictions
             charged = replace(charged, N_min=own.N_min, allowed=own.allowed, group=own.once)
             X = np.where(own.allowed.any(axis=0), problem.data.X, 0.0)  # nothing is gained by the others
-            grown_on = replace(instance, data=replace(problem.data, X=X))
+            grown_on = replace(problem.instance, data=replace(problem.data, X=X))
         compile_kernels(problem.budget, oblique=charged.margin is not None)
-        events = SearchEvents(on_progress)
-        known = [
-            tree for tree in (start, instance.known, formulation.start("cart", grown_on)) if tree is not None
-        ]
-        known = [formulation.polish(tree, instance) for tree in known]
-        incumbent = Incumbent(problem, *known)
-
+        driver = Driver(self, problem, settings, on_progress)
+        grown = problem.formulation.start("cart", grown_on)
+        known = driver.polish_and_offer(start, problem.instance.known, grown)
         any_tree = not problem.constraints
-
-        def relay(objective: float, bound: float, visits: int) -> bool:
-            return events.tell(
-                min(objective, incumbent.value) if any_tree else incumbent.value, bound, visits
-            )
-
         starts, kicks = options.get("starts", STARTS), options.get("kicks", KICKS)
         outcome = local_search(
             charged,
@@ -160,29 +147,24 @@ class LocalSearch(TreeSearch):
             trees=[LocalTree(tree.w, tree.b) for tree in known],
             seed=settings.seed,
             threads=settings.threads,
-            deadline=events.deadline(settings.time_limit),
-            on_progress=relay,
+            deadline=driver.deadline,
+            on_progress=lambda value, _, visits: driver.report(
+                nodes=visits, value=value if any_tree else np.inf
+            ),
             dask=settings.dask or options.get("dask"),
             budget=problem.budget,
             keep=1 if any_tree else len(known) + starts,
         )
-        found = [
-            formulation.polish(tree_of_splits(problem.data, problem.topology, kept.w, kept.b), instance)
-            for kept in outcome.kept
-        ]
-        for tree in found:
-            incumbent.offer(tree)
-        stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
-        stopped = Status.LIMIT if outcome.lost else stopped
-        reported = events.end(incumbent.value, -np.inf, outcome.visits)
-        return SearchResult(
-            incumbent.tree or found[0],  # the caller looks for one within constraints near that
+        driver.lost = outcome.lost
+        found = driver.polish_and_offer(
+            *(tree_of_splits(problem.data, problem.topology, kept.w, kept.b) for kept in outcome.kept)
+        )
+        return driver.result(
             -np.inf,
-            Status.BEST_FOUND if outcome.ended else stopped,
-            outcome.visits,
-            reported,
-            warnings=(LOST.format(outcome.lost),) if outcome.lost else (),
+            ended=outcome.ended,
+            nodes=outcome.visits,
             message=f"the best tree of {outcome.begun} starts with {kicks} kicks each; a local search proves nothing",
+            otherwise=found[0],
         )
 
     def _check_hyperplane_options(self, settings: SolveSettings) -> None:

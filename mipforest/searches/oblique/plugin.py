@@ -12,12 +12,12 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.heuristics.thresholds import tree_of_splits
-from mipforest.problem.incumbent import Incumbent
+from mipforest.problem.driver import Driver
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves, Structure
-from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch, by_local_search
+from mipforest.problem.tree_search import SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Event, Progress, Status, closed
+from mipforest.solvers.solution import Progress
 from mipforest.trees import Tree
 
 if TYPE_CHECKING:
@@ -105,84 +105,55 @@ class ObliqueSearch(TreeSearch):
         assert isinstance(structure, HyperplaneCharges | LabelledLeaves)  # ``refusal`` has seen to it
         own = ObliqueProblem.of(structure, problem.data.X, problem.topology.depth)
         compile_by(search.run_on_little, problem.budget, self.name, 10)
-        events = SearchEvents(on_progress)
-        trees = _Trees(problem, start)
-        unit = structure.unit if isinstance(structure, HyperplaneCharges) else 1.0
-        offset = structure.offset if isinstance(structure, HyperplaneCharges) else 0.0
-        own = own.capped((trees.value - offset) * unit)
-        stopped = events.tell(trees.value_within, -np.inf, 0)
+        driver = Driver(self, problem, settings, on_progress, keeps_constraints=False)
+        for label in (0, 1):
+            _offer_splits(driver, *_in_heap_order(label, problem))
+        for tree in (problem.instance.known, start):
+            driver.offer(tree)
+        charges = structure if isinstance(structure, HyperplaneCharges) else None
+        unit, offset = (1.0, 0.0) if charges is None else (charges.unit, charges.offset)
 
-        def tell_value(event: Event) -> bool:
-            nonlocal stopped
-            value = trees.value_within if problem.constraints else min(event.objective, trees.value)
-            stopped = stopped or events.tell(value, -np.inf, 0)
-            return stopped
+        def cutoff() -> float:
+            """Return the incumbent's value in charges."""
+            return (driver.value - offset) * unit
 
+        own = own.capped(cutoff())
+        # A group pays its lesser charge at least.
+        least = float(own.least.sum())
+        driver.report()
         # One split on two features is proven sooner than a local search ends.
         few = _has_few_features(structure)
         improves = not (few and problem.topology.depth == 1)
-        if (
-            not stopped
-            and improves
-            and isinstance(structure, HyperplaneCharges)
-            and own.n_groups > FEW_GROUPS
-        ):
-            found = by_local_search(
-                trees.free,
-                settings,
-                trees.best,
-                events,
-                share=LOCAL_SHARE,
-                most=LOCAL_SECONDS,
-                on_progress=tell_value,
-            )
-            if found is not None:
-                trees.take(found)
-        deadline = events.deadline(settings.time_limit)  # compiling the local search did not count
+        if improves and charges is not None and own.n_groups > FEW_GROUPS and not driver.stopped:
+            driver.improve_locally(share=LOCAL_SHARE, most=LOCAL_SECONDS)
 
-        def tell(bound: float, steps: int) -> bool:
-            nonlocal stopped
-            bound = bound / unit + offset
-            stopped = stopped or events.tell(trees.value_within, bound, steps)
-            return stopped or monotonic() >= deadline or closed(trees.value, bound, settings.gap)
-
-        # A group pays its lesser charge at least.
-        least = float(own.least.sum())
+        def halted(bound: float, steps: int) -> bool:
+            """Report a bound on the charges; return whether to end."""
+            proven = bound / unit + offset
+            return driver.report(proven, steps) or driver.over() or driver.closed(proven)
 
         def adopt(tree: Split | int | None) -> float:
-            trees.keep(*_in_heap_order(tree, problem))
-            return (trees.value - offset) * unit
+            _offer_splits(driver, *_in_heap_order(tree, problem))
+            return cutoff()
 
-        descent: Any = None
-        descends = improves and (isinstance(structure, LabelledLeaves) or structure.loss == "classes")
-        if not stopped and descends:
-            now = monotonic()
-            many = isinstance(structure, HyperplaneCharges) and not few
+        descent: Descent | None = None
+        if not driver.stopped and improves and (charges is None or charges.loss == "classes"):
+            many = charges is not None and not few
             share, most = (LONG_SHARE, LONG_SECONDS) if many else (DESCENT_SHARE, DESCENT_SECONDS)
-            end = now + min(most, share * (deadline - now))
-            descent = Descent(own, (trees.value - offset) * unit, settings.seed)
+            until = monotonic() + min(most, share * driver.left)
+            descent = Descent(own, cutoff(), settings.seed)
             visits = (VISITS if few else LONG_VISITS) * own.n_groups
-            _improve(descent, trees, lambda: monotonic() >= end or tell(least, 0), visits)
-        own = own.capped((trees.value - offset) * unit)
+            _improve(descent, driver, lambda: monotonic() >= until or halted(least, 0), visits)
         threads = settings.threads or (1 if own.n_groups <= FEW_GROUPS else os.cpu_count() or 1)
         exact = search.ObliqueSearch(
-            own, (trees.value - offset) * unit, adopt=adopt, tell=tell, threads=threads
+            own.capped(cutoff()), cutoff(), adopt=adopt, tell=halted, threads=threads
         )
-        ended = False if stopped else exact.run()
+        ended = not driver.stopped and exact.run()
         bound = max(exact.bound, least) / unit + offset
-        if descends and ended and np.isfinite(deadline) and not closed(trees.value, bound, settings.gap):
+        if descent is not None and ended and settings.time_limit is not None and not driver.closed(bound):
             # Supports are left that the search does not take: what time is left is for a better tree.
-            _improve(descent, trees, lambda: tell(bound, exact.steps), None)
-        bound = min(bound, trees.value)
-        status = Status.LIMIT if ended else Status.INTERRUPTED if stopped else Status.TIME_LIMIT
-        return SearchResult(
-            trees.best_within or trees.best,  # the caller looks for one within constraints near that
-            bound,
-            status,
-            exact.steps,
-            events.end(trees.value_within, bound, exact.steps),
-            message=_MESSAGE,
-        )
+            _improve(descent, driver, lambda: halted(max(exact.bound, least), exact.steps), None)
+        return driver.result(bound, ended=ended, nodes=exact.steps, message=_MESSAGE)
 
 
 def _has_few_features(structure: HyperplaneCharges | LabelledLeaves) -> bool:
@@ -193,68 +164,16 @@ def _has_few_features(structure: HyperplaneCharges | LabelledLeaves) -> bool:
 _MESSAGE = "the bound is that of all hyperplanes with the gap, less the tolerance of the rows"
 
 
-class _Trees:
-    """The incumbent, and trees made from splits.
-
-    The search is that of all trees; another incumbent has the best one within constraints.
-
-    Attributes
-    ----------
-    free
-        The problem without constraints.
-    """
-
-    def __init__(self, problem: ProblemData, start: Tree | None) -> None:
-        self._problem, self._within = problem, Incumbent(problem)
-        self.free, self._incumbent = problem, self._within
-        if problem.constraints:
-            self.free = problem.without_rows()
-            self._incumbent = Incumbent(self.free)
-        for label in (0, 1):
-            self.keep(*_in_heap_order(label, problem))
-        for tree in (problem.instance.known, start):
-            if isinstance(tree, Tree):
-                self.take(tree)
-
-    def keep(self, w: FloatArray, b: FloatArray) -> None:
-        """Take the tree of some splits (|B|, p) and (|B|,) if it is better than the best one."""
-        problem = self._problem
-        if isinstance(problem.structure, HyperplaneCharges):
-            tree = tree_of_splits(problem.data, problem.topology, *_raised(w, b))
-            tree = problem.formulation.relabel(tree, problem.instance)
-        else:
-            tree = tree_of_splits(problem.data, problem.topology, w, b)
-            labels = np.tile([0, 1], problem.topology.n_leaves // 2).astype(np.int64)
-            tree = replace(tree, leaf_value=labels)
-        self.take(tree)
-
-    def take(self, tree: Tree) -> None:
-        """Take a tree if it is better than the best one and a tree of the model."""
-        self._incumbent.offer(tree)
-        if self._within is not self._incumbent:
-            self._within.offer(tree)
-
-    @property
-    def best_within(self) -> Tree | None:
-        """The best tree within constraints."""
-        tree: Tree | None = self._within.tree
-        return tree
-
-    @property
-    def value_within(self) -> float:
-        """Its value, infinite without one."""
-        return self._within.value
-
-    @property
-    def best(self) -> Tree | None:
-        """The best tree, ``None`` while there is none."""
-        tree: Tree | None = self._incumbent.tree
-        return tree
-
-    @property
-    def value(self) -> float:
-        """Its value, infinite while there is none."""
-        return self._incumbent.value
+def _offer_splits(driver: Driver, w: FloatArray, b: FloatArray) -> None:
+    """Offer the tree of some splits (|B|, p) and (|B|,)."""
+    problem = driver.problem
+    if isinstance(problem.structure, HyperplaneCharges):
+        tree = tree_of_splits(problem.data, problem.topology, *_raised(w, b))
+        driver.offer(problem.formulation.relabel(tree, problem.instance))
+    else:
+        tree = tree_of_splits(problem.data, problem.topology, w, b)
+        labels = np.tile([0, 1], problem.topology.n_leaves // 2).astype(np.int64)
+        driver.offer(replace(tree, leaf_value=labels))
 
 
 def _in_heap_order(tree: Split | int | None, problem: ProblemData) -> tuple[FloatArray, FloatArray]:
@@ -305,10 +224,9 @@ def _raised(w: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     return raised_w, raised_b
 
 
-def _improve(descent: Descent, trees: _Trees, stop: Callable[[], bool], visits: int | None) -> None:
-    """Improve the best tree node by node."""
+def _improve(descent: Descent, driver: Driver, stop: Callable[[], bool], visits: int | None) -> None:
+    """Improve the incumbent node by node."""
     from mipforest.searches.oblique.descent import Splits
 
-    assert trees.best is not None
-    start = Splits(trees.best.w, trees.best.b)
-    descent.run(start, lambda found: trees.keep(found.w, found.b), stop, visits)
+    best = driver.incumbent.tree
+    descent.run(Splits(best.w, best.b), lambda found: _offer_splits(driver, found.w, found.b), stop, visits)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import ClassVar
 
 import numpy as np
 
 from mipforest.heuristics.thresholds import tree_of_splits
-from mipforest.problem.incumbent import Incumbent
+from mipforest.problem.driver import Driver
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import HyperplaneCharges, Structure, TreeCharges
-from mipforest.problem.tree_search import SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import SearchResult, TreeSearch
 from mipforest.searches import compile_by
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Progress, Status, closed
+from mipforest.solvers.solution import Progress
 from mipforest.trees import Tree
 
 #: Values of trees are sums of many terms: the bound is below the best one by this share of it.
@@ -76,8 +75,7 @@ class PrescriptionSearch(TreeSearch):
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.prescription.enumeration import enumerate_linear_trees, enumerate_trees
 
-        formulation, instance = problem.formulation, problem.instance
-        charges = problem.structure
+        charges, least_objective = problem.structure, problem.instance.least_objective
         assert isinstance(charges, TreeCharges)  # ``refusal`` has seen to it
         line, linear = np.array([[0.0], [1.0]]), charges.coefficient_cost
         tiny = TreeCharges(
@@ -86,31 +84,22 @@ class PrescriptionSearch(TreeSearch):
         enumerated = enumerate_trees if linear is None else enumerate_linear_trees
         seconds = 3 if linear is None else 8
         compile_by(lambda: enumerated(line, tiny, 2), problem.budget, self.name, seconds)
-        events = SearchEvents(on_progress)
-        known = [formulation.polish(tree, instance) for tree in (start, instance.known) if tree is not None]
-        incumbent = Incumbent(problem, *known)
-        deadline = events.deadline(settings.time_limit)
-        tried, interrupted = 0, False
+        driver = Driver(self, problem, settings, on_progress)
+        driver.polish_and_offer(start, problem.instance.known)
 
-        def going_on(loss: float, number: int) -> bool:
-            nonlocal tried, interrupted
-            tried = number
-            objective = min(incumbent.value, loss / charges.unit + charges.offset)
-            interrupted |= events.tell(objective, instance.least_objective, tried)
-            return not interrupted and monotonic() < deadline
+        def going_on(loss: float, tried: int) -> bool:
+            stop = driver.report(least_objective, tried, value=loss / charges.unit + charges.offset)
+            return not stop and not driver.over()
 
         enumeration = enumerated(problem.data.X, charges, problem.topology.depth, going_on)
-        splits = tree_of_splits(problem.data, problem.topology, enumeration.w, enumeration.b)
-        incumbent.offer(formulation.polish(splits, instance))
-        best, value = incumbent.tree, incumbent.value
-        bound, message = instance.least_objective, ""
-        status = Status.INTERRUPTED if interrupted else Status.TIME_LIMIT
+        driver.polish_and_offer(tree_of_splits(problem.data, problem.topology, enumeration.w, enumeration.b))
+        bound, message = least_objective, ""
         if enumeration.ended:
-            least, status = enumeration.least / charges.unit + charges.offset, Status.LIMIT
-            bound = min(value, least) - ROUNDING * abs(value)
-            if not closed(value, bound, settings.gap):
+            least = enumeration.least / charges.unit + charges.offset
+            bound = min(driver.value, least) - ROUNDING * abs(driver.value)
+            if not driver.closed(bound):
                 message = (
                     "all trees were tried; their lassos have several minima, or features that depend on each other, "
                     "and the bound holds for whichever the model takes"
                 )
-        return SearchResult(best, bound, status, tried, events.end(value, bound, tried), message=message)
+        return driver.result(bound, ended=enumeration.ended, message=message)

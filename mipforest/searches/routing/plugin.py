@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from dataclasses import replace
-from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,27 +16,20 @@ from mipforest.heuristics.node_problems import NodeProblems, Split, weights_by_c
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
 from mipforest.problem.constraints import Forbid, MinLeaf, OfLabels, OncePerPath
 from mipforest.problem.constraints import Split as SplitConstraint
+from mipforest.problem.driver import Driver
 from mipforest.problem.feature_limits import allowed_features, is_branched_on
-from mipforest.problem.incumbent import Incumbent
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure
-from mipforest.problem.tree_search import (
-    LOCAL_SEARCH,
-    LOST,
-    SearchEvents,
-    SearchResult,
-    TreeSearch,
-    by_local_search,
-    get_search,
-)
+from mipforest.problem.tree_search import LOCAL_SEARCH, SearchResult, TreeSearch, get_search
 from mipforest.searches.routing.given_splits import given_splits, why_not_given, with_given
 from mipforest.searches.routing.leaf_limits import leaf_limits
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Progress, Status, closed
+from mipforest.solvers.solution import Progress
 from mipforest.trees import Topology, Tree
 from mipforest.trees.topology import subtree
 
 if TYPE_CHECKING:
+    from mipforest.searches.routing.blocks import BlockBound
     from mipforest.searches.routing.plunge import Backend, ConvexNodes, PlungeResult
 
 #: Distinct samples up to which the search plunges: their inner products are held in memory (200 MB at this size).
@@ -61,7 +53,7 @@ BLOCKS_SHARE, MANY_SHARE = 0.2, 0.5
 
 #: From so many distinct samples on, plunges that have closed less than a share of the gap after a share of the time
 #: give way to blocks of samples.
-MIN_BLOCKS, LITTLE, LOOK_AFTER = 500, 0.3, 0.3
+MIN_BLOCKS, LITTLE, JUDGED_AFTER = 500, 0.3, 0.3
 
 #: From so many distinct samples on, a single plunge may take longer than a local search, which then comes first.
 LONG_PLUNGES = 2000
@@ -168,102 +160,80 @@ class Routing(TreeSearch):
         on_progress: Progress | None,
     ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        from mipforest.searches.routing.blocks import BlockBound, root_bound
+        from mipforest.searches.routing.blocks import BlockBound
         from mipforest.searches.routing.certificate_writer import writing
-        from mipforest.searches.routing.search import Elsewhere, PlungeSlices, RoutingSearch
+        from mipforest.searches.routing.search import PlungeSlices, RoutingSearch, WorkerPlunges
         from mipforest.searches.workers import Workers
 
-        events = SearchEvents(on_progress)
+        driver = Driver(self, problem, settings, on_progress)
         if why_not_given(problem, _allowed(problem)):
-            return SearchResult(None, np.inf, Status.INFEASIBLE)  # of a box of features
-        trees = _Trees(problem, start)
-        routing = trees.convex_nodes()
-        if len(routing.X) > MAX_GROUPS:
-            return self._search_many(problem, settings, trees, routing, events)
-        kind = _backend_for(routing, certified=settings.certificate is not None)
+            return driver.result(np.inf, ended=True)  # of a box of features
+        trees = _Trees(driver, start)
+        nodes = trees.convex_nodes()
+        if len(nodes.X) > MAX_GROUPS:
+            return self._search_many(driver, nodes)
+        kind = _backend_for(nodes, certified=settings.certificate is not None)
         kind.compile(problem.budget)
+        threads = settings.threads or (1 if len(nodes.X) <= FEW_GROUPS else os.cpu_count() or 1)
         with ExitStack() as opened:
-            elsewhere = None
+            plunges = None
             if settings.dask is not None:
-                limit = np.inf if settings.time_limit is None else settings.time_limit
-                part = kind, routing
-                workers = Workers(settings.dask, PlungeSlices, part, problem.budget, limit)
-                elsewhere = Elsewhere(opened.enter_context(workers), settings.gap, settings.threads or 1)
-            events.began = monotonic()  # loading a search, or compiling it, eats nothing of the limit
-            told = _Told(events, trees)
+                workers = Workers(settings.dask, PlungeSlices, (kind, nodes), problem.budget, driver.left)
+                plunges = WorkerPlunges(opened.enter_context(workers), settings.gap, settings.threads or 1)
             named = self.names_in_certificate(problem)
             writer = opened.enter_context(
-                writing(settings.certificate, lambda file: kind.writer(file, routing, **named))
+                writing(settings.certificate, lambda file: kind.writer(file, nodes, **named))
             )
-            floor, all_features = 0.0, not routing.l1 and routing.budget is None
-            if writer is None and all_features:
-                told.root = floor = root_bound(routing)
-                if elsewhere is None and _is_svm(problem) and len(routing.X) >= MIN_BLOCKS:
-                    told.look_at = events.began + LOOK_AFTER * (settings.time_limit or np.inf)
-            told.tell(trees.value, floor)
-            backend = kind(routing, logs=writer is not None)
-            threads = settings.threads or (1 if len(routing.X) <= FEW_GROUPS else os.cpu_count() or 1)
+            progress = _Progress(driver)
+            if writer is None and not nodes.l1 and nodes.budget is None:
+                by_blocks = plunges is None and _is_svm(problem) and len(nodes.X) >= MIN_BLOCKS
+                progress.begin_at(nodes, watched=by_blocks)
+            progress.report()
+            backend = kind(nodes, logs=writer is not None)
+            long = progress.is_watched and len(nodes.X) >= LONG_PLUNGES
+            if long and not driver.closed(progress.root):
+                progress.improve_locally(BLOCKS_SHARE)
 
             def improve() -> float:
-                told.nodes = search.nodes
-                uncounted = _by_local_search(problem, settings, trees, told, LOCAL_SHARE, **FEW)
-                told.look_at += uncounted
-                search.postpone(uncounted)
-                return trees.value
+                progress.improve_locally(LOCAL_SHARE, **FEW)
+                search.deadline = driver.deadline
+                return driver.value
 
-            long = np.isfinite(told.look_at) and len(routing.X) >= LONG_PLUNGES
-            if long and not closed(trees.value, floor, settings.gap):
-                told.look_at += _by_local_search(problem, settings, trees, told, BLOCKS_SHARE)
-            is_improved = not long and not get_search(LOCAL_SEARCH).objection(problem)
             search = RoutingSearch(
                 backend,
                 gap=settings.gap,
                 complete=trees.realised,
                 propose=trees.proposed if backend.needs_trees else lambda _: np.inf,
                 scores=trees.scores if backend.needs_trees else None,
-                known=lambda: trees.value,
-                improve=improve if is_improved else None,
+                known=lambda: driver.value,
+                improve=None if long or get_search(LOCAL_SEARCH).objection(problem) else improve,
                 threads=threads,
-                elsewhere=elsewhere,
+                elsewhere=plunges,
                 writer=writer,
             )
-            deadline = events.deadline(settings.time_limit)
-            outcome = search.run(trees.value, deadline=deadline, floor=floor, on_progress=told.tell)
-            bound, message = _lowered(outcome.bound, trees.value), ""
-            if writer is not None:
-                writer.claim(trees.value, bound, trees.best.w, trees.best.b)
-        nodes, ended, stopped = outcome.nodes, False, outcome.interrupted and not told.stuck
-        if told.stuck and not told.stopped and not outcome.proven:
-            told.stuck = False
-            if not long:
-                _by_local_search(problem, settings, trees, told, BLOCKS_SHARE)
-            blocks = BlockBound(routing)
-            ended = blocks.run(
-                trees.best.w,
-                trees.best.b,
-                deadline=events.deadline(settings.time_limit),
-                threads=threads,
-                on_progress=lambda found, steps: told.tell(trees.value, found, outcome.nodes + steps),
+            outcome = search.run(
+                driver.value,
+                deadline=driver.deadline,
+                floor=progress.root,
+                on_progress=lambda _, bound, steps: progress.report(bound, steps),
             )
-            bound, nodes = max(bound, _lowered(blocks.bound, trees.value)), nodes + blocks.steps
+            bound, message = _lowered(outcome.bound, driver.value), ""
+            if writer is not None:
+                writer.claim(driver.value, bound, trees.best.w, trees.best.b)
+        driver.lost, steps, ended = outcome.lost, outcome.nodes, outcome.ended
+        if progress.is_stuck and not driver.stopped and not outcome.proven:
+            progress.is_stuck = False
+            if not long:
+                progress.improve_locally(BLOCKS_SHARE)
+            blocks = BlockBound(nodes)
+            ended = self._by_blocks(progress, blocks, threads, outcome.nodes)
+            bound, steps = max(bound, _lowered(blocks.bound, driver.value)), steps + blocks.steps
             message = _BLOCKS
-        inaccurate = outcome.ended and not outcome.proven
-        status = Status.INTERRUPTED if stopped or told.stopped else Status.TIME_LIMIT
-        if outcome.ended or outcome.lost or ended:
-            status = Status.LIMIT
-        last = events.end(trees.value, bound, nodes)
-        warnings = (LOST.format(outcome.lost),) if outcome.lost else ()
-        message = _INACCURATE if inaccurate else message
-        return SearchResult(trees.best, bound, status, nodes, last, warnings, message)
+        if outcome.ended and not outcome.proven:
+            message = _INACCURATE
+        return driver.result(bound, ended=ended, nodes=steps, message=message)
 
-    def _search_many(
-        self,
-        problem: ProblemData,
-        settings: SolveSettings,
-        trees: _Trees,
-        routing: ConvexNodes,
-        events: SearchEvents,
-    ) -> SearchResult:
+    def _search_many(self, driver: Driver, nodes: ConvexNodes) -> SearchResult:
         """Search where samples are too many for plunges: a local search for the tree, and a bound by blocks of samples.
 
         Raises
@@ -274,69 +244,79 @@ class Routing(TreeSearch):
         from mipforest.searches.routing.blocks import BlockBound
         from mipforest.searches.routing.svm_backend import SvmBackend
 
+        settings = driver.settings
         if settings.certificate is not None:
             raise Unsupported(
                 f"routing writes certificates of at most {MAX_GROUPS} different samples, and the data have "
-                f"{len(routing.X)}",
+                f"{len(nodes.X)}",
                 hint="leave out certificate, or take fewer samples",
                 option="leave out --certificate, or take fewer samples",
             )
-        SvmBackend.compile(problem.budget)
-        events.began = monotonic()
-        told = _Told(events, trees)
-        told.tell(trees.value)  # before the root's bound, which takes a second where samples are many
-        blocks = BlockBound(routing)
-        bound, steps, ended = blocks.bound, 0, False
-        if not told.tell(trees.value, bound) and not closed(trees.value, bound, settings.gap):
-            _by_local_search(problem, settings, trees, told, MANY_SHARE)
-        deadline = events.deadline(settings.time_limit)
-        if not told.stopped and monotonic() < deadline and not closed(trees.value, bound, settings.gap):
-            ended = blocks.run(
-                trees.best.w,
-                trees.best.b,
-                deadline=deadline,
-                threads=settings.threads or os.cpu_count() or 1,
-                on_progress=lambda found, steps: told.tell(trees.value, found, steps),
-            )
+        if settings.dask is not None:
+            driver.warnings.append(_HERE.format(MAX_GROUPS))
+        SvmBackend.compile(driver.problem.budget)
+        progress = _Progress(driver)
+        progress.report()  # before the root's bound, which takes a second where samples are many
+        blocks = BlockBound(nodes)
+        progress.root, steps, ended = blocks.bound, 0, False
+        bound = progress.root
+        if not progress.report() and not driver.closed(bound):
+            progress.improve_locally(MANY_SHARE)
+        if not driver.over() and not driver.closed(bound):
+            ended = self._by_blocks(progress, blocks, settings.threads or os.cpu_count() or 1)
             bound, steps = blocks.bound, blocks.steps
-        bound = _lowered(bound, trees.value)
-        status = Status.INTERRUPTED if told.stopped else Status.LIMIT if ended else Status.TIME_LIMIT
-        last = events.end(trees.value, bound, steps)
-        warnings = () if settings.dask is None else (_HERE.format(MAX_GROUPS),)
-        return SearchResult(trees.best, bound, status, steps, last, warnings, _BLOCKS)
+        return driver.result(_lowered(bound, driver.value), ended=ended, nodes=steps, message=_BLOCKS)
+
+    @staticmethod
+    def _by_blocks(progress: _Progress, blocks: BlockBound, threads: int, steps: int = 0) -> bool:
+        """Raise the bound by blocks of samples, after some steps; return whether they cannot raise it further."""
+        best = progress.driver.incumbent.tree
+        return blocks.run(
+            best.w,
+            best.b,
+            deadline=progress.driver.deadline,
+            threads=threads,
+            on_progress=lambda bound, more: progress.report(bound, steps + more),
+        )
 
 
-class _Told:
-    """What the parts of a search tell, and whether it is to stop.
+class _Progress:
+    """What the parts of a search report, and whether plunges close too little of the gap to go on.
 
     Attributes
     ----------
-    stopped
-        Whether the caller has stopped it.
-    stuck
-        Whether plunges have closed too little of the gap when that was looked at.
     root
         The root's bound, above which the gap is to be closed.
-    look_at
-        When to look at that, on the clock of :func:`time.monotonic`.
-    bound, nodes
-        The highest bound and the most nodes that any part has told.
+    is_watched, is_stuck
+        Whether plunges may give way to blocks of samples, and whether they are to.
     """
 
-    def __init__(self, events: SearchEvents, trees: _Trees) -> None:
-        self.events, self._trees = events, trees
-        self.stopped = self.stuck = False
-        self.root, self.look_at, self.bound, self.nodes = 0.0, np.inf, 0.0, 0
+    def __init__(self, driver: Driver) -> None:
+        self.driver, self.root, self.is_watched, self.is_stuck = driver, 0.0, False, False
+        self._bound, self._judged_after = 0.0, np.inf
 
-    def tell(self, value: float, bound: float = 0.0, nodes: int = 0) -> bool:
-        """Report value, bound and nodes; return whether to stop."""
-        value = min(value, self._trees.value)
-        self.bound, self.nodes = max(self.bound, bound), max(self.nodes, nodes)
-        self.stopped |= self.events.tell(value, _lowered(self.bound, value), self.nodes)
-        if monotonic() >= self.look_at:
-            self.look_at = np.inf
-            self.stuck = self.bound - self.root < LITTLE * (value - self.root)
-        return self.stopped or self.stuck
+    def begin_at(self, nodes: ConvexNodes, *, watched: bool = False) -> None:
+        """Begin with the root's bound; where plunges are watched, judge them after a share of the time."""
+        from mipforest.searches.routing.blocks import root_bound
+
+        self.root = root_bound(nodes)
+        limit = self.driver.settings.time_limit
+        if watched and limit is not None:
+            self.is_watched, self._judged_after = True, JUDGED_AFTER * limit
+
+    def report(self, bound: float = 0.0, steps: int = 0) -> bool:
+        """Report bound and steps; return whether to stop."""
+        driver = self.driver
+        self._bound = max(self._bound, bound, self.root)
+        driver.report(_lowered(self._bound, driver.value), steps)
+        if driver.seconds() >= self._judged_after:
+            self._judged_after = np.inf
+            self.is_stuck = self._bound - self.root < LITTLE * (driver.value - self.root)
+        return driver.stopped or self.is_stuck
+
+    def improve_locally(self, share: float, **options: int) -> None:
+        """Improve the best tree in a share of the time left, unless plunges turn out to be stuck."""
+        self.driver.improve_locally(share=share, stop=self.report, **options)
 
 
 def _allowed(problem: ProblemData) -> BoolArray:
@@ -384,25 +364,6 @@ def _moved_within(tree: Tree, problem: ProblemData) -> Tree | None:
     return None
 
 
-def _by_local_search(
-    problem: ProblemData, settings: SolveSettings, trees: _Trees, told: _Told, share: float, **options: int
-) -> float:
-    """Improve the best tree in a share of the time left; return the seconds that no limit counts."""
-    began = told.events.began
-    found = by_local_search(
-        problem,
-        settings,
-        trees.best,
-        told.events,
-        share=share,
-        on_progress=lambda event: told.tell(event.objective),
-        **options,
-    )
-    if found is not None:
-        trees.keep(found)
-    return told.events.began - began
-
-
 def _is_svm(problem: ProblemData) -> bool:
     """Return whether nodes are support vector machines on all features."""
     nodes = problem.structure
@@ -429,9 +390,10 @@ def _lowered(bound: float, objective: float) -> float:
 
 
 class _Trees:
-    """The incumbent of a search, and trees made from what the search finds."""
+    """Trees made from what a search finds, which the driver is offered."""
 
-    def __init__(self, problem: ProblemData, start: Tree | None) -> None:
+    def __init__(self, driver: Driver, start: Tree | None) -> None:
+        self._driver, problem = driver, driver.problem
         self._problem = problem
         nodes = problem.structure
         assert isinstance(nodes, NodeProblems)  # ``refusal`` has seen to it
@@ -440,7 +402,6 @@ class _Trees:
         self._X, self._group = problem.instance.distinct
         self._allowed, self._limits = _allowed(problem), leaf_limits(problem)
         self._given = given_splits(problem)
-        self._incumbent = Incumbent(problem)
         for tree in (_first_tree(problem), problem.instance.known, start):
             if tree is not None:
                 self._kept_or_moved(tree)
@@ -451,13 +412,8 @@ class _Trees:
     @property
     def best(self) -> Tree:
         """The best tree."""
-        tree: Tree = self._incumbent.tree
+        tree: Tree = self._driver.incumbent.tree
         return tree
-
-    @property
-    def value(self) -> float:
-        """Its value."""
-        return self._incumbent.value
 
     def convex_nodes(self) -> ConvexNodes:
         """Return what the search needs.
@@ -469,7 +425,7 @@ class _Trees:
         """
         from mipforest.searches.routing.plunge import ConvexNodes
 
-        if not np.isfinite(self.value):
+        if not np.isfinite(self._driver.value):
             raise Unsupported(
                 "routing has no tree to begin with: neither that without splits nor another that is known satisfies "
                 "the model, so that a constraint must have been added, and a tree search sees no rows",
@@ -481,7 +437,7 @@ class _Trees:
         # As in step 1 to 3 of formulations.margins: an optimal tree has ||w|| <= R and a score within v of 0 at
         # every node, so in centred coordinates |b| <= v + R * (largest distance + largest norm).
         loss, norm = self._nodes.loss.convex, self._nodes.norm
-        radius = float(norm.radius(np.array(self.value)))
+        radius = float(norm.radius(np.array(self._driver.value)))
         size = float(norm.dual(self._X - self._X.mean(axis=0)).max(initial=0.0))
         limit = np.full(topology.n_branches, loss.flat_from + 3.0 * radius * size)
         return ConvexNodes(
@@ -614,7 +570,7 @@ class _Trees:
     def keep(self, tree: Tree) -> float:
         """Offer a tree to the incumbent, and return what it says: a value that may prune."""
         tree = with_given(tree, self._problem, self._given)
-        return self._incumbent.offer(_near_samples(tree, self._data.X, self._nodes.loss.flat_from))
+        return self._driver.offer(_near_samples(tree, self._data.X, self._nodes.loss.flat_from))
 
 
 def _below(at: IntArray, node: int, topology: Topology) -> BoolArray:

@@ -295,7 +295,7 @@ class Here(AbstractContextManager["Here"]):
         return False
 
 
-class Elsewhere(AbstractContextManager["Elsewhere"]):
+class WorkerPlunges(AbstractContextManager["WorkerPlunges"]):
     """Plunges on the workers of a cluster, several below some open nodes in each slice.
 
     Parameters
@@ -473,7 +473,7 @@ class RoutingSearch:
         known: Callable[[], float] = lambda: np.inf,
         improve: Callable[[], float] | None = None,
         threads: int = 1,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: WorkerPlunges | None = None,
         writer: CertificateWriter | None = None,
     ) -> None:
         self.gap, self._backend, self._writer = gap, backend, writer
@@ -491,7 +491,7 @@ class RoutingSearch:
         self._kept_bytes = 0
         self.best, self.nodes, self._plunges = np.inf, 0, 0
         self._cut_bound, self._limit = np.inf, _ObjectiveLimit()
-        self._deadline, self._floor = np.inf, -np.inf
+        self.deadline, self._floor = np.inf, -np.inf
 
     @property
     def bound(self) -> float:
@@ -537,7 +537,7 @@ class RoutingSearch:
         require_limits("routing", best=best, gap=self.gap, deadline=deadline)
         self.best = best
         self._begin_at_root(0.0)
-        self._deadline, self._floor = deadline, floor
+        self.deadline, self._floor = deadline, floor
         interrupted, over, lost = False, monotonic() >= deadline, ""
         with self._pool as pool:
             try:
@@ -558,7 +558,7 @@ class RoutingSearch:
                     pool.tend(self.best)
                     if on_progress is not None and on_progress(self.best, self.bound, self.nodes):
                         interrupted = True
-                    over = interrupted or monotonic() >= self._deadline
+                    over = interrupted or monotonic() >= self.deadline
                     if over:
                         pool.stop()
             except ClusterError as error:
@@ -566,10 +566,6 @@ class RoutingSearch:
         bound = self.bound if self._writer is None else self._close_open(self._writer)
         ended = not self._heap and not self._stack and not self._running
         return Outcome(bound, self.nodes, ended and bound >= self._within_gap(), interrupted, ended, lost)
-
-    def postpone(self, seconds: float) -> None:
-        """Move the deadline by seconds that the time limit does not count."""
-        self._deadline += seconds
 
     @property
     def _busy(self) -> list[Future[PlungeResult]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,26 +147,25 @@ def divide(proof: Proof, search: Constrained, bound: float) -> None:
     constraints = proof.constraints
     if not constraints.has_limits:
         return
-    steps, boxes, deadline = list[Step](), [constraints.box()], search.deadline
+    steps, boxes = list[Step](), [constraints.box()]
     charged, below = proof.priced(search.charged, bound)
-    search.deadline = lambda: inf  # writing a proof is no part of the time limit
-    while boxes:
-        box = boxes.pop()
-        if constraints.excludes(box):
-            steps.append(Step("none"))
-            continue
-        found = _without_room(constraints, box)
-        if found is None:
-            best = search.best_of(box.allowed, box.must, below, charged)
-            found = None if best is None else _broken(constraints, box, best)
-        if found is None:
-            steps.append(Step("claim", box))
-            continue
-        node, features = found
-        steps.append(Step(" ".join(map(str, ("branch", node, *features)))))
-        without, among = box.divided(node, features)
-        boxes += [among, without]
-    search.deadline = deadline
+    with search.driver.without_limit():  # writing a proof is no part of the time limit
+        while boxes:
+            box = boxes.pop()
+            if constraints.excludes(box):
+                steps.append(Step("none"))
+                continue
+            found = _without_room(constraints, box)
+            if found is None:
+                best = search.best_of(box.allowed, box.must, below, charged)
+                found = None if best is None else _broken(constraints, box, best)
+            if found is None:
+                steps.append(Step("claim", box))
+                continue
+            node, features = found
+            steps.append(Step(" ".join(map(str, ("branch", node, *features)))))
+            without, among = box.divided(node, features)
+            boxes += [among, without]
     proof.steps = steps
 
 

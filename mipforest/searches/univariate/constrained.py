@@ -30,7 +30,6 @@ listed: where a tree with such a split satisfies what is asked of trees, the tre
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
@@ -39,13 +38,11 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.heuristics.thresholds import Thresholds, chosen_features, tree_of_thresholds
-from mipforest.problem.incumbent import Incumbent
-from mipforest.problem.problem_data import ProblemData
+from mipforest.problem.driver import Driver
 from mipforest.problem.restrictions import ANY, ChoiceRow, FixedSplit, Restrictions, UsedRow
 from mipforest.problem.structure import UnivariateProblem
-from mipforest.problem.tree_search import LOCAL_SEARCH, ListedTrees, SearchEvents, get_search
+from mipforest.problem.tree_search import LOCAL_SEARCH, ListedTrees, get_search
 from mipforest.searches.local.plugin import LocalSearch
-from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import closed
 from mipforest.trees import Topology, Tree
 from mipforest.trees.topology import subtree
@@ -167,16 +164,8 @@ class Constrained:
 
     Parameters
     ----------
-    problem
-        The problem; :func:`refusal` has nothing against its restrictions.
-    settings
-        Gap, threads and seed.
-    incumbent
-        The best tree that is known.
-    events
-        Told of progress.
-    deadline
-        Returns when time is over, on the clock of :func:`time.monotonic`.
+    driver
+        Of a problem against whose restrictions :func:`refusal` has nothing.
 
     Attributes
     ----------
@@ -188,22 +177,15 @@ class Constrained:
         Whether nothing is left to search.
     why_none
         Why no tree keeps limits on labels, where that alone is why there is none.
-    on_workers, lost
-        Whether a cluster was asked to search, and why it could not go on.
+    on_workers
+        Whether a cluster was asked to search.
     """
 
-    def __init__(
-        self,
-        problem: ProblemData,
-        settings: SolveSettings,
-        incumbent: Incumbent,
-        events: SearchEvents,
-        deadline: Callable[[], float],
-    ) -> None:
-        charged = problem.structure
+    def __init__(self, driver: Driver) -> None:
+        self.driver, self.problem, self.settings = driver, driver.problem, driver.settings
+        self.incumbent, self.restrictions = driver.incumbent, driver.problem.restrictions
+        charged = self.problem.structure
         assert isinstance(charged, UnivariateProblem)
-        self.problem, self.settings, self.incumbent, self.events = problem, settings, incumbent, events
-        self.deadline, self.restrictions = deadline, problem.restrictions
         own = self.restrictions
         thresholds, of = charged.thresholds, charged.thresholds.feature
         # By node whose thresholds are told apart, the sets of those that it may have, each a feature behind the others
@@ -235,8 +217,8 @@ class Constrained:
         self._costs = [self._costs_of(row) for row in own.choices]
         #: Whether trees are listed: until one satisfies what is asked, or beyond the bound of prices.
         self._lists = bool(own.asked or own.completion) or own.sums is not None
-        self.bound, self.nodes, self.ended, self.interrupted, self.why_none = 0.0, 0, False, False, ""
-        self.on_workers, self.lost = False, ""
+        self.bound, self.nodes, self.ended, self.why_none = 0.0, 0, False, ""
+        self.on_workers = False
         self._closed, self._number = np.inf, 0
         #: (r,) prices of limits on labels (:meth:`limited`), from the first box that was searched.
         self.prices: FloatArray | None = None
@@ -251,9 +233,9 @@ class Constrained:
             self._offer_cart(first)
             self._offer_shallower(first)
         open_boxes = [] if first is None else [first]
-        while open_boxes and not self._over():
+        while open_boxes and not self.driver.over():
             box = heapq.heappop(open_boxes)
-            if self._is_closed(box.bound):
+            if self.driver.closed(box.bound):
                 open_boxes = [box]
                 break
             if (sets := self._largest_sets(box)) is not None:
@@ -269,7 +251,7 @@ class Constrained:
             if parts is None:
                 found = self._known(box) or self._solve(box, lists=told is None)
                 bound = max(box.bound, found.bound)
-                if not found.ended and self._over():
+                if not found.ended and self.driver.over():
                     open_boxes.append(replace(box, bound=bound))
                     heapq.heapify(open_boxes)
                     break
@@ -289,7 +271,7 @@ class Constrained:
             self.bound = min([self._closed, *(other.bound for other in open_boxes)])
         left = min((box.bound for box in open_boxes), default=np.inf)
         self.bound = min(self._closed, left)
-        self.ended = self.bound == np.inf or self._is_closed(self.bound)
+        self.ended = self.bound == np.inf or self.driver.closed(self.bound)
 
     def _offer_leaves(self) -> None:
         """Offer the trees without a split, which many constraints admit, so that there is a tree from the first."""
@@ -305,7 +287,7 @@ class Constrained:
         """Offer CART's tree on the features that every node may use, where the search may take long."""
         problem, depth = self.problem, self.problem.topology.depth
         size = problem.data.X.size * (depth > FAST_DEPTH) * 10 ** (depth - FAST_DEPTH - 1)
-        if "cart" not in problem.formulation.starts or size < LONG or self._over():
+        if "cart" not in problem.formulation.starts or size < LONG or self.driver.over():
             return
         every: BoolArray = np.logical_and.reduce(box.allowed)[: problem.data.p]
         grown = self._cart(every)
@@ -323,7 +305,7 @@ class Constrained:
         if self.problem.topology.depth <= FAST_DEPTH or self._lists:
             return
         upper, parts = 2**FAST_DEPTH - 1, [box]
-        while parts and not self._over():
+        while parts and not self.driver.over():
             part = parts.pop(0)
             if part.must[upper:].any():
                 continue
@@ -448,7 +430,7 @@ class Constrained:
         """Search boxes whose sets of features are within all limits, those first that promise most."""
         promise = [box.bound for box in boxes]
         for k, box in enumerate(boxes if self._lists else []):
-            if self._over():
+            if self.driver.over():
                 self._closed = min([self._closed, *(other.bound for other in boxes)])
                 return
             # It takes a moment, and tells which boxes are worth more.
@@ -460,10 +442,10 @@ class Constrained:
             open_boxes = []
             for at, k in enumerate(left):
                 box = boxes[k]
-                if self._over():
+                if self.driver.over():
                     open_boxes += left[at:]
                     break
-                if not self._is_closed(box.bound):
+                if not self.driver.closed(box.bound):
                     found = self._solve(box, lists=lists)
                     box.bound = max(box.bound, found.bound)
                     if not (found.ended or lists):
@@ -471,19 +453,11 @@ class Constrained:
             left = open_boxes
         self._closed = min([self._closed, *(box.bound for box in boxes)])
 
-    def _over(self) -> bool:
-        return self.interrupted or monotonic() >= self.deadline()
-
-    def _is_closed(self, bound: float) -> bool:
-        return closed(self.incumbent.value, bound, self.settings.gap)
-
     def _tell(self, value: float, bound: float, nodes: int) -> bool:
         """Report what is known; return whether to stop."""
-        value = min(value, self.incumbent.value)
-        known = min(value, max(self.bound, 0.0 if self._number else bound))
-        if np.isfinite(value):
-            self.interrupted = self.interrupted or self.events.tell(value, known, self.nodes + nodes)
-        return self.interrupted or self.problem.budget.stopped
+        return self.driver.report(
+            max(self.bound, 0.0 if self._number else bound), self.nodes + nodes, value=value
+        )
 
     @staticmethod
     def _nothing(row: UsedRow) -> BoolArray:
@@ -722,7 +696,7 @@ class Constrained:
         if box.best is None:
             return None
         known = self._parts(box, box.best) is not None or (
-            np.isfinite(self.incumbent.offer(box.best)) and self._is_closed(box.bound)
+            np.isfinite(self.incumbent.offer(box.best)) and self.driver.closed(box.bound)
         )
         return Solved(box.bound, box.best, ended=True) if known else None
 
@@ -746,13 +720,13 @@ class Constrained:
                 least = self._complete(found.tree)
                 if not self._features(box).size:  # the tree without a split is its only one
                     return Solved(max(found.bound, least), None, ended=least > -np.inf)
-                if self._is_closed(found.bound):
+                if self.driver.closed(found.bound):
                     return replace(found, tree=None)
         elif found.tree is not None and np.isfinite(self.incumbent.offer(found.tree)) and found.ended:
             return found
         # Prices leave a gap, or the tree breaks what is asked of trees: the first one that is listed is the best one.
         is_left = self._lists and not (found.ended and found.tree is None)
-        if is_left and lists and self.problem.topology.depth <= MAX_LISTED and not self._over():
+        if is_left and lists and self.problem.topology.depth <= MAX_LISTED and not self.driver.over():
             return self._listed(charged, numbers, found, own, box.step)
         return replace(found, ended=False) if is_left else found
 
@@ -856,7 +830,7 @@ class Constrained:
             depth,
             best=best,
             gap=self.settings.gap,
-            deadline=self.deadline(),
+            deadline=self.driver.deadline,
             on_progress=self._tell,
             threads=self.settings.threads,
             dask=dask,
@@ -864,8 +838,7 @@ class Constrained:
             box=within,
         )
         self.nodes += outcome.nodes
-        self.lost = self.lost or outcome.lost
-        self.interrupted = self.interrupted or outcome.interrupted
+        self.driver.lost = self.driver.lost or outcome.lost
         return outcome
 
     def _within(self, box: _Box) -> Box | None:
@@ -921,7 +894,7 @@ class Constrained:
         X = thresholds.X[thresholds.group]
 
         def look(_: object) -> bool:
-            return self._tell(self.incumbent.value, self.bound, 0) or monotonic() >= self.deadline()
+            return self._tell(self.incumbent.value, self.bound, 0) or self.driver.over()
 
         def exact_tree(relaxed: UnivariateProblem, best: float, complete: bool) -> Outcome:
             compile_kernels(budget, relaxed, topology.depth)
@@ -929,7 +902,7 @@ class Constrained:
                 relaxed,
                 topology.depth,
                 best=best,
-                deadline=self.deadline(),
+                deadline=self.driver.deadline,
                 on_progress=lambda *_: budget.stopped,
                 complete=complete,
                 threads=settings.threads,
@@ -937,8 +910,8 @@ class Constrained:
             )
 
         def guess(relaxed: UnivariateProblem, chosen: IntArray) -> IntArray | None:
-            until = monotonic() + GUESS_SHARE * (self.deadline() - monotonic())
-            if monotonic() >= until:
+            until = monotonic() + GUESS_SHARE * self.driver.left
+            if self.driver.over():
                 return None
             splits = _splits_of(thresholds, topology, chosen)
             outcome = local.improved(
@@ -987,7 +960,7 @@ class Constrained:
         completes, unproven = self.restrictions.completion is not None, False
         proven, seen = found.bound, found.bound if step else -np.inf
         step = step or FIRST_STEP * max(leaf - best, SMALL * abs(best), SMALL)
-        while not self._over():
+        while not self.driver.over():
             within = min(best + step, self.incumbent.value)
             trees = list_trees(
                 charged,
@@ -999,11 +972,11 @@ class Constrained:
                 limits=self.restrictions.sums,
                 columns=None,
                 box=within_box,
-                stopped=self._over,
+                stopped=self.driver.over,
             )
             order = np.argsort(trees.value, kind="stable")
             for k in order[trees.value[order] > seen].tolist():
-                if trees.value[k] >= self.incumbent.value or self._over():
+                if trees.value[k] >= self.incumbent.value or self.driver.over():
                     break
                 labels = trees.label[k] if charged.loss == "classes" and not frees_labels else None
                 tree = self._tree(trees.chosen[k], numbers, labels, as_it_is=box is not None or completes)
@@ -1016,7 +989,7 @@ class Constrained:
                     return Solved(max(proven, float(trees.value[k])), None, ended=True)
             if not (trees.ended and trees.whole) or unproven:
                 return Solved(proven, None, ended=False)
-            if completes and self._over():  # not all that are listed were completed
+            if completes and self.driver.over():  # not all that are listed were completed
                 return Solved(proven, None, ended=False)
             proven, seen = max(proven, min(within, self.incumbent.value)), within
             if within >= self.incumbent.value:

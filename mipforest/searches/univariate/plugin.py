@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from mipforest.heuristics.cart import cart
 from mipforest.heuristics.contree import contree_within
 from mipforest.heuristics.thresholds import tree_of_thresholds
-from mipforest.problem.incumbent import Incumbent
+from mipforest.problem.driver import Driver
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, UnivariateProblem
-from mipforest.problem.tree_search import LOST, ListedTrees, SearchEvents, SearchResult, TreeSearch
+from mipforest.problem.tree_search import ListedTrees, SearchResult, TreeSearch
 from mipforest.settings import SolveSettings
-from mipforest.solvers.solution import Progress, Status
+from mipforest.solvers.solution import Progress
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Tree
 
@@ -58,6 +55,7 @@ class ExactSearch(TreeSearch):
     name: ClassVar[str] = "exact-search"
     summary: ClassVar[str] = "exact branch and bound over intervals of thresholds"
     structures: ClassVar[tuple[type[Structure], ...]] = (UnivariateProblem,)
+    complete: ClassVar[bool] = True
     preferred: ClassVar[bool] = True
     certifies: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
@@ -106,9 +104,7 @@ class ExactSearch(TreeSearch):
         if problem.constraints and (problem.unfinished or problem.is_stated):
             from mipforest.searches.univariate.constrained import Constrained
 
-            events, incumbent = SearchEvents(None), Incumbent(problem)
-            search = Constrained(problem, SolveSettings(), incumbent, events, lambda: np.inf)
-            return search.list_trees(**asked)
+            return Constrained(Driver(self, problem, SolveSettings(), None)).list_trees(**asked)
         return list_trees(charged, depth, **asked)
 
     def search(
@@ -122,72 +118,58 @@ class ExactSearch(TreeSearch):
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.exact.search import LEAST_ON_WORKERS, compile_kernels, exact_search
 
+        driver = Driver(self, problem, settings, on_progress)
         if problem.constraints:
-            return self._constrained(problem, settings, start, on_progress)
-        events = SearchEvents(on_progress)
-        formulation, instance = problem.formulation, problem.instance
-        charged = problem.structure
+            return self._constrained(driver, start)
+        depth, charged = problem.topology.depth, problem.structure
         assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
-        compile_kernels(problem.budget, charged, problem.topology.depth)
+        compile_kernels(problem.budget, charged, depth)
         proof = None
         if settings.certificate is not None:
             from mipforest.searches.exact.certificate_writer import compiled_proof
 
-            proof = compiled_proof(problem.budget, charged, problem.topology.depth)
-        events.began = monotonic()  # loading a search, or compiling it, eats nothing of the limit
-        dask, warnings = settings.dask, list[str]()
-        if dask is not None and problem.topology.depth < LEAST_ON_WORKERS:
+            proof = compiled_proof(problem.budget, charged, depth)
+        dask = settings.dask
+        if dask is not None and depth < LEAST_ON_WORKERS:
             dask = None
-            warnings.append(ON_ONE_MACHINE)
+            driver.warnings.append(ON_ONE_MACHINE)
             problem.budget.tell(ON_ONE_MACHINE)
-        known = [start] if start is instance.known else [start, instance.known]
-        incumbent = Incumbent(problem, *known)
+        known = [start] if start is problem.instance.known else [start, problem.instance.known]
         for tree in known:
-            if tree is not None:
-                incumbent.offer(formulation.polish(tree, instance))
+            driver.offer(tree)
+        driver.polish_and_offer(*known)
         outcome = exact_search(
             charged,
-            problem.topology.depth,
-            best=incumbent.value,
+            depth,
+            best=driver.value,
             gap=settings.gap,
             # Without time, what is known is all that is asked for.
             most_nodes=0 if settings.time_limit == 0 else None,
-            deadline=events.deadline(settings.time_limit),
-            on_progress=lambda value, *more: np.isfinite(value) and events.tell(value, *more),
+            deadline=driver.deadline,
+            on_progress=lambda value, bound, nodes: driver.report(bound, nodes, value=value),
             threads=settings.threads,
             dask=dask,
             budget=problem.budget,
         )
-        if outcome.lost:
-            warnings.append(LOST.format(outcome.lost))
+        driver.lost = outcome.lost
         if outcome.chosen is not None:
-            splits = tree_of_thresholds(problem.data, problem.topology, charged.thresholds, outcome.chosen)
-            incumbent.offer(formulation.polish(splits, instance))
-        best, value = incumbent.tree, incumbent.value
-        bound = min(outcome.bound, value)
-        if settings.certificate is not None and proof is not None and best is not None:
+            driver.polish_and_offer(
+                tree_of_thresholds(problem.data, problem.topology, charged.thresholds, outcome.chosen)
+            )
+        bound = min(outcome.bound, driver.value)
+        if settings.certificate is not None and proof is not None and driver.incumbent.tree is not None:
             names = self.names_in_certificate(problem)
-            bound = proof.write_found(settings.certificate, names, best, value, bound)
-        stopped = Status.INTERRUPTED if outcome.interrupted else Status.TIME_LIMIT
-        status = Status.OPTIMAL if outcome.ended else Status.LIMIT if outcome.lost else stopped
-        told = events.end(value, bound, outcome.nodes)
-        return SearchResult(best, bound, status, outcome.nodes, told, tuple(warnings))
+            bound = proof.write_found(settings.certificate, names, driver.incumbent.tree, driver.value, bound)
+        return driver.result(bound, ended=outcome.ended, nodes=outcome.nodes)
 
-    def _constrained(
-        self, problem: ProblemData, settings: SolveSettings, start: Tree | None, on_progress: Progress | None
-    ) -> SearchResult:
+    def _constrained(self, driver: Driver, start: Tree | None) -> SearchResult:
         """Search for the best tree within constraints."""
         from mipforest.searches.univariate.constrained import Constrained
 
-        events, budget = SearchEvents(on_progress), problem.budget
-        excluded = budget.excluded_seconds
-
-        def deadline() -> float:
-            """Return when time is over: loading a search, or compiling it, eats nothing of the limit."""
-            return events.deadline(settings.time_limit) + budget.excluded_seconds - excluded
-
-        incumbent = Incumbent(problem, start, problem.instance.known)
-        search = Constrained(problem, settings, incumbent, events, deadline)
+        problem, settings = driver.problem, driver.settings
+        for tree in (start, problem.instance.known):
+            driver.offer(tree)
+        search = Constrained(driver)
         proof = None
         if settings.certificate is not None:
             from mipforest.searches.univariate.certified import compiled_proof_of
@@ -195,21 +177,12 @@ class ExactSearch(TreeSearch):
             proof = compiled_proof_of(search)
         if settings.time_limit != 0:
             search.run()
-        best, bound = incumbent.tree, min(search.bound, incumbent.value)
-        over = monotonic() >= deadline()
-        status = (
-            Status.TIME_LIMIT if over else Status.LIMIT
-        )  # the relaxation of limits on labels may leave a gap
-        if search.interrupted or budget.stopped:
-            status = Status.INTERRUPTED
-        if search.ended:
-            status = Status.OPTIMAL if incumbent.tree is not None else Status.INFEASIBLE
-        warnings: tuple[str, ...] = (LOST.format(search.lost),) if search.lost else ()
+        best, bound = driver.incumbent.tree, min(search.bound, driver.value)
         if settings.dask is not None and not search.on_workers:
-            warnings = (ON_ONE_MACHINE_CONSTRAINED,)
+            driver.warnings.append(ON_ONE_MACHINE_CONSTRAINED)
         if proof is not None and settings.certificate is not None:
             if best is None:
-                warnings = (*warnings, NO_TREE_TO_CERTIFY)
+                driver.warnings.append(NO_TREE_TO_CERTIFY)
             else:
                 from mipforest.searches.exact.certificate_writer import NEAR
                 from mipforest.searches.univariate.certified import write_certificate
@@ -219,10 +192,8 @@ class ExactSearch(TreeSearch):
                 if problem.restrictions.sums is None:
                     bound = proven
                 elif bound - proven > NEAR * max(abs(bound), 1.0):
-                    warnings = (*warnings, CERTIFIED_LESS.format(proven, bound))
-        told = events.end(incumbent.value if best is not None else np.nan, bound, search.nodes)
-        message = search.why_none if status is Status.INFEASIBLE else ""
-        return SearchResult(best, bound, status, search.nodes, told, warnings, message)
+                    driver.warnings.append(CERTIFIED_LESS.format(proven, bound))
+        return driver.result(bound, ended=search.ended, nodes=search.nodes, message=search.why_none)
 
 
 class ConTreeSearch(TreeSearch):
@@ -237,6 +208,7 @@ class ConTreeSearch(TreeSearch):
     limits_in_words: ClassVar[str] = "that count errors, with N_min=1"
     package: ClassVar[str] = "pycontree"
     install: ClassVar[str] = "mipforest[dp]"
+    complete: ClassVar[bool] = True
 
     @classmethod
     def is_made_for(cls, formulation: type[Operations]) -> bool:
@@ -266,22 +238,15 @@ class ConTreeSearch(TreeSearch):
         on_progress: Progress | None,
     ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
-        events = SearchEvents(on_progress)
-        formulation, instance, data = problem.formulation, problem.instance, problem.data
-        charged = problem.structure
+        driver = Driver(self, problem, settings, on_progress)
+        data, charged = problem.data, problem.structure
         assert isinstance(charged, UnivariateProblem)  # ``refusal`` has seen to it
         limit = NO_LIMIT if settings.time_limit is None else settings.time_limit
         share = min(1.0, charged.split_cost / data.n)
         tree, ended = contree_within(
             data, problem.topology, split_cost=share, time_limit=limit, budget=problem.budget
         )
-        incumbent = Incumbent(problem)
-        for known in (start, instance.known, cart(data, problem.topology), tree):
-            if known is not None:
-                incumbent.offer(formulation.polish(known, instance))
-        value = incumbent.value
+        driver.polish_and_offer(start, problem.instance.known, cart(data, problem.topology), tree)
         # Errors are counted exactly; sums with costs of splits are rounded.
-        bound = max(0.0, value - (COST_ROUNDING if share else 0.0)) if ended else 0.0
-        told = events.end(value, bound, 0)
-        stopped = Status.INTERRUPTED if problem.budget.stopped else Status.TIME_LIMIT
-        return SearchResult(incumbent.tree, bound, Status.OPTIMAL if ended else stopped, 0, told)
+        bound = max(0.0, driver.value - (COST_ROUNDING if share else 0.0)) if ended else 0.0
+        return driver.result(bound, ended=ended)

@@ -6,8 +6,9 @@ from tolerance import at_most, same
 
 from formulations.oct_h import OctH
 from mipforest.data import Dataset
+from mipforest.problem.driver import Driver
 from mipforest.searches.oblique.descent import Descent, Splits
-from mipforest.searches.oblique.plugin import _raised, _Trees
+from mipforest.searches.oblique.plugin import ObliqueSearch, _offer_splits, _raised
 from mipforest.searches.oblique.problem import ObliqueProblem
 
 #: Price from which on supports are of no use: none is.
@@ -33,9 +34,9 @@ def test_one_split_on_all_features_is_tried_first():
     descent.run(nothing, found.append, expired=lambda: False, visits=0)
     value = descent.value(found[-1]) / problem.structure.unit
     assert same(value, 9 * 0.05)  # no errors
-    trees = _Trees(problem, None)
-    trees.keep(found[-1].w, found[-1].b)
-    assert same(trees.value, value)
+    driver = Driver(ObliqueSearch(), problem)
+    _offer_splits(driver, found[-1].w, found[-1].b)
+    assert same(driver.value, value)
 
 
 @pytest.mark.first_cases(6)
@@ -43,12 +44,12 @@ def test_one_split_on_all_features_is_tried_first():
 def test_every_tree_of_the_descent_is_one_of_the_model(seed):
     """A node without a split sends all to the right, where the descent may split; rows have such splits further up."""
     problem = OctH(alpha=0.05, N_min=1 + seed % 3).build(majority(4, 30, seed), depth=2)
-    descent, trees, found = descent_of(problem), _Trees(problem, None), []
+    descent, driver, found = descent_of(problem), Driver(ObliqueSearch(), problem), []
     descent.run(Splits(np.zeros((3, 4)), np.ones(3)), found.append, expired=lambda: False, visits=30)
     assert found
     for tree in found:
-        trees.keep(tree.w, tree.b)
-        assert at_most(trees.value, descent.value(tree) / problem.structure.unit)
+        _offer_splits(driver, tree.w, tree.b)
+        assert at_most(driver.value, descent.value(tree) / problem.structure.unit)
 
 
 def test_splits_below_a_node_without_one_move_up():

@@ -11,10 +11,11 @@ from tolerance import at_least, at_most, in_order, less
 from formulations.margot import Margot
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
+from mipforest.problem.driver import Driver
 from mipforest.searches.routing import blocks as blocks_module
 from mipforest.searches.routing import plugin
 from mipforest.searches.routing.blocks import BlockBound, root_bound
-from mipforest.searches.routing.plugin import _Trees
+from mipforest.searches.routing.plugin import Routing, _Trees
 
 #: A bound is proven by duals that are solved to a relative accuracy of about 1e-5.
 GAP = 1e-6
@@ -30,7 +31,7 @@ def overlapping(seed: int, n: int, p: int = 2, *, weighted: bool = False) -> Dat
 
 
 def block_bound(problem) -> tuple[BlockBound, _Trees]:
-    trees = _Trees(problem, None)
+    trees = _Trees(Driver(Routing(), problem), None)
     return BlockBound(trees.convex_nodes()), trees
 
 
@@ -81,7 +82,7 @@ def test_at_depth_three_it_is_below_every_tree(monkeypatch):
 
 def test_the_linear_terms_add_up_to_nothing_and_keep_what_the_root_pays():
     problem = Margot(C=1.0).build(overlapping(4, 240), 2)
-    nodes = _Trees(problem, None).convex_nodes()
+    nodes = _Trees(Driver(Routing(), problem), None).convex_nodes()
     tree = problem.instance.known
     found = blocks_module._blocks(nodes, *blocks_module._root(nodes), tree.w, tree.b, 60)
     assert len(found) == 4
@@ -107,7 +108,7 @@ def test_many_samples_have_a_tree_and_a_bound_within_limits(monkeypatch):
     events = result.solution.events
     assert in_order([event.bound for event in events])
     assert in_order([-event.objective for event in events])
-    root = root_bound(_Trees(problem, None).convex_nodes())
+    root = root_bound(_Trees(Driver(Routing(), problem), None).convex_nodes())
     assert less(root, result.bound)
     assert at_most(result.bound, result.objective)
 
@@ -133,7 +134,7 @@ def test_above_the_limit_of_plunges_no_certificate_is_written(monkeypatch, tmp_p
 def test_plunges_that_close_little_give_way_to_blocks(monkeypatch):
     monkeypatch.setattr(plugin, "MIN_BLOCKS", 100)
     monkeypatch.setattr(plugin, "LITTLE", 1.0)
-    monkeypatch.setattr(plugin, "LOOK_AFTER", 0.1)
+    monkeypatch.setattr(plugin, "JUDGED_AFTER", 0.1)
     problem = Margot(C=1.0).build(overlapping(8, 400), 2)
     result = problem.solve("routing", time_limit=4.0)
     assert "blocks of samples" in result.solution.message

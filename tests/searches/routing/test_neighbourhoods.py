@@ -6,8 +6,8 @@ from margin_data import random_data, random_tree
 from tolerance import less
 
 from formulations.margot import Margot
-from mipforest.problem.incumbent import Incumbent
-from mipforest.searches.routing.plugin import _Trees
+from mipforest.problem.driver import Driver, Incumbent
+from mipforest.searches.routing.plugin import Routing, _Trees
 from mipforest.searches.routing.plunge import COMPLETE
 from mipforest.searches.routing.search import Neighbourhoods, near
 from mipforest.searches.routing.svm_backend import SvmBackend
@@ -34,23 +34,23 @@ def test_groups_close_to_a_hyperplane_wait_there_and_the_others_stay_where_the_t
 def poor():
     """A problem with a poor tree, the value of that, and a backend."""
     problem = Margot(C=(0.1, 100.0)).build(random_data(5, n=40, p=3), 2)
-    trees = _Trees(problem, None)
+    trees = _Trees(Driver(Routing(), problem), None)
     known = random_tree(np.random.default_rng(0), problem.data, 2, epsilon=1e-3)
-    trees._incumbent = Incumbent(problem, known)
+    trees._driver.incumbent = Incumbent(problem, known)
     return problem, trees, SvmBackend(trees.convex_nodes())
 
 
 def test_a_better_tree_is_found_within_few_steps(poor):
     problem, trees, backend = poor
-    around, stop, start = Neighbourhoods(trees.scores, backend.at), np.zeros(1, np.int64), trees.value
+    around, stop, start = Neighbourhoods(trees.scores, backend.at), np.zeros(1, np.int64), trees._driver.value
     for _ in range(60):
-        node, max_steps = around.start(trees.value, trees.value)
-        result = backend.plunge(node, trees.value, max_steps, stop)
+        node, max_steps = around.start(trees._driver.value, trees._driver.value)
+        result = backend.plunge(node, trees._driver.value, max_steps, stop)
         if result.end == COMPLETE:
             trees.realised(result)
-        around.take(result.steps, result.open, trees.value)
-    assert less(trees.value, start)
-    assert trees.value == pytest.approx(problem.formulation.evaluate(trees.best, problem.instance))
+        around.take(result.steps, result.open, trees._driver.value)
+    assert less(trees._driver.value, start)
+    assert trees._driver.value == pytest.approx(problem.formulation.evaluate(trees.best, problem.instance))
     assert not problem.worst_violation(problem.encoded(trees.best))
 
 

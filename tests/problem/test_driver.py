@@ -1,6 +1,7 @@
 """The gate of all searches: which trees count, and which status follows from value and bound."""
 
 from dataclasses import replace
+from time import monotonic
 
 import numpy as np
 import pytest
@@ -9,9 +10,12 @@ from tolerance import same
 
 import mipforest
 from mipforest.data import Dataset
-from mipforest.problem.incumbent import Incumbent
+from mipforest.problem.constraints import Forbid
+from mipforest.problem.driver import Driver, Incumbent
 from mipforest.problem.proofs import judged
-from mipforest.problem.tree_search import SearchResult, get_search
+from mipforest.problem.structure import UnivariateProblem
+from mipforest.problem.tree_search import SearchResult, TreeSearch, get_search
+from mipforest.settings import SolveSettings
 from mipforest.solvers.solution import Solution, Status
 from mipforest.trees import Tree
 
@@ -134,3 +138,100 @@ def test_a_search_that_says_optimal_beside_a_gap_is_not_believed(monkeypatch):
     result = problem.solve("exact-search")
     assert result.status == "limit"
     assert any("rounding hides a gap" in warning for warning in result.solution.warnings)
+
+
+# ---------------------------------------------------------------------- the driver
+
+
+class Proving(TreeSearch):
+    """A search that proves bounds, and one that leaves no gap at its end."""
+
+    name, summary, structures = "proving", "for tests", (UnivariateProblem,)
+
+    def search(self, problem, settings, *, start, on_progress):
+        raise NotImplementedError
+
+
+class Complete(Proving):
+    complete = True
+
+
+class Heuristic(Proving):
+    proves = False
+
+
+def driver_of(search=Proving, limit=None, on_progress=None):
+    problem = mipforest.get_formulation("oct")(alpha=0.01).build(half_split(), 1)
+    return Driver(search(), problem, SolveSettings(time_limit=limit), on_progress)
+
+
+@pytest.mark.parametrize(
+    ("search", "limit", "ended", "status"),
+    [
+        (Proving, None, True, Status.LIMIT),
+        (Complete, None, True, Status.OPTIMAL),
+        (Heuristic, None, True, Status.BEST_FOUND),
+        (Proving, 0.0, False, Status.TIME_LIMIT),
+        (Proving, None, False, Status.LIMIT),
+    ],
+)
+def test_the_status_says_what_ended_the_search(search, limit, ended, status):
+    driver = driver_of(search, limit)
+    driver.offer(stump(driver.problem.data))
+    assert driver.result(0.0, ended=ended).status is status
+
+
+def test_a_search_without_a_tree_and_with_an_infinite_bound_has_proven_that_there_is_none():
+    assert driver_of().result(np.inf, ended=True).status is Status.INFEASIBLE
+    assert driver_of().result(np.inf, ended=False).status is not Status.INFEASIBLE
+
+
+def test_a_stop_is_heard_and_a_lost_cluster_is_told():
+    driver = driver_of(on_progress=lambda event: True)
+    assert driver.report()
+    assert driver.result(0.0, ended=False).status is Status.INTERRUPTED
+    lost = driver_of(limit=100.0)
+    lost.lost = "the scheduler has gone"
+    result = lost.result(0.0, ended=False)
+    assert result.status is Status.LIMIT
+    assert "the scheduler has gone" in result.warnings[0]
+
+
+def test_loading_and_compiling_eat_nothing_of_the_limit():
+    driver = driver_of(limit=10.0)
+    before = driver.left
+    driver.problem.budget.exclude("compile", 1000.0)
+    assert driver.deadline > monotonic() + 1000.0
+    assert driver.left > before - 1.0
+    assert not driver.over()
+    assert driver.over(reserved=5000.0)
+    with driver.without_limit():
+        assert driver.left == np.inf
+
+
+def test_reported_bounds_rise_and_stay_below_the_value():
+    events = []
+    driver = driver_of(on_progress=lambda event: bool(events.append(event)))
+    driver.report(0.02, 3)
+    driver.offer(stump(driver.problem.data))
+    driver.report(0.01, 2)
+    driver.report(1.0, 5)
+    result = driver.result(0.01, ended=True)
+    assert [event.bound for event in events[:2]] == pytest.approx([0.02, min(0.02, driver.value)])
+    assert all(event.bound <= event.objective for event in events)
+    assert result.events[-1].nodes == result.nodes == 5
+
+
+def test_of_trees_beyond_the_constraints_the_best_within_is_kept_apart():
+    data = half_split()
+    problem = mipforest.get_formulation("oct")(alpha=0.01).build(data, 1)
+    problem.constrain(Forbid((data.features.labels[0],)))
+    driver = Driver(Proving(), problem, keeps_constraints=False)
+    best = stump(data)
+    assert np.isfinite(driver.offer(best))
+    assert driver.within.tree is None
+    assert driver.result(0.0, ended=False).tree is best  # for the caller to look near it
+    leaf = replace(best, w=np.zeros_like(best.w), b=np.zeros(1), leaf_value=np.zeros(2, dtype=np.int64))
+    driver.offer(leaf)
+    assert driver.result(0.0, ended=False).tree is leaf
+    assert driver.value < driver.within.value
