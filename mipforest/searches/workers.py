@@ -17,7 +17,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from concurrent.futures import CancelledError, Future
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pickle import HIGHEST_PROTOCOL, dumps, loads
 from threading import Lock, Thread, Timer
 from time import monotonic, sleep
@@ -28,6 +28,7 @@ import numpy as np
 
 from mipforest.cluster import DiedWithTask, connected, explained
 from mipforest.errors import ClusterError
+from mipforest.searches.pool import Pool
 from mipforest.settings import one_blas_thread
 from mipforest.time_budget import Stopped, TimeBudget
 
@@ -178,7 +179,7 @@ def _opened(sealed: _Sealed) -> Any:
     return sealed.problem
 
 
-class Workers(AbstractContextManager["Workers"]):
+class Workers(Pool):
     """The workers of a Dask cluster, for one search.
 
     Parameters
@@ -211,12 +212,14 @@ class Workers(AbstractContextManager["Workers"]):
         If the budget is stopped while workers load the search.
     """
 
+    patience = HAND_BACK
+
     def __init__(
         self, address: str, kind: type[Part], problem: Any, budget: TimeBudget, time_limit: float = math.inf
     ) -> None:
         self._kind, self._name = kind, f"{kind.__name__}-{uuid4().hex}"
         self._best, self._told, self._told_at = math.inf, math.inf, -math.inf
-        self._lost, self._stopped = 0, False
+        self._lost = 0
         self.slices, self.seconds, self.bytes = 0, 0.0, 0
         self._client = connected(address)
         try:
@@ -231,7 +234,10 @@ class Workers(AbstractContextManager["Workers"]):
         except BaseException:
             self._client.close()
             raise
-        self._deadline = monotonic() + time_limit
+        self.deadline = monotonic() + time_limit
+
+    def __enter__(self) -> Workers:
+        return self
 
     def __exit__(self, *exception: object) -> None:
         """End what is under way there, and leave the cluster."""
@@ -241,18 +247,13 @@ class Workers(AbstractContextManager["Workers"]):
         self._client.close()
 
     @property
-    def deadline(self) -> float:
-        """When the time limit is over, on the clock of :func:`time.monotonic`."""
-        return self._deadline
-
-    @property
     def at_once(self) -> int:
         """Slices that are handed out at a time: one more waits, so that no worker does while results are read here."""
         return self.slots + 1
 
     def submit(self, *work: Any, best: float = math.inf) -> Future[Any]:
         """Hand a slice to the scheduler; ``best`` is the value of the best solution."""
-        left = self._deadline - monotonic()
+        left = self.deadline - monotonic()
         # As bytes: Dask would look through lists of open nodes for futures, and give arrays that cannot be written.
         packed = dumps(work, HIGHEST_PROTOCOL)
         self.bytes += len(packed)
@@ -290,22 +291,22 @@ class Workers(AbstractContextManager["Workers"]):
         )
         return loads(found)
 
-    def tend(self, best: float) -> None:
-        """Tell the workers the value of the best solution where it is better than they know, and count them."""
+    def publish(self, best: float) -> None:
+        """Send the workers the incumbent's value where it is better than they know, and count them."""
         now = monotonic()
         if best < self._told and now - self._told_at >= MESSAGE_INTERVAL:
             self._told, self._told_at = best, now
-            self._tell(best, stop=False)
+            self._send(best, stop=False)
         if now - self._counted_at >= COUNT_INTERVAL:
             self._count()
 
     def stop(self) -> None:
         """Tell the workers to end what is under way."""
-        if not self._stopped:
-            self._stopped = True
-            self._tell(math.inf, stop=True).join(_TOLD_WITHIN)
+        if math.isinf(self._stopped_at):
+            super().stop()
+            self._send(math.inf, stop=True).join(_TOLD_WITHIN)
 
-    def _tell(self, best: float, *, stop: bool) -> Thread:
+    def _send(self, best: float, *, stop: bool) -> Thread:
         """Send a message to all workers; in a thread, as one that is lost does not answer for long."""
 
         def send() -> None:

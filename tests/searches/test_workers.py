@@ -25,20 +25,21 @@ from mipforest.problem.constraints import Forbid, LimitLabel, MinLeaf, OncePerPa
 from mipforest.searches import workers as module
 from mipforest.searches.exact import search as exact_module
 from mipforest.searches.exact.search import exact_search
+from mipforest.searches.pool import Pool
 from mipforest.searches.workers import Part, Shared, Workers
 from mipforest.time_budget import TimeBudget
 
 PAPERS_DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
-class WorkersHere:
+class WorkersHere(Pool):
     """Two workers in this process, each with a part and a memory of its own.
 
     Slices are as short as they can be; some run twice, and some are given up.
     """
 
     def __init__(self, address, kind, problem, budget, time_limit=inf):
-        self.deadline, self.at_once, self.submitted, self.returned = monotonic() + time_limit, 3, 0, 0
+        self.deadline, self.submitted, self.returned = monotonic() + time_limit, 0, 0
         self._places = [(Shared(), kind(pickle.loads(pickle.dumps(problem)))) for _ in range(2)]
         self._pool = ThreadPoolExecutor(2)
 
@@ -47,6 +48,10 @@ class WorkersHere:
 
     def __exit__(self, *exception):
         self._pool.shutdown()
+
+    @property
+    def at_once(self):
+        return 3
 
     def share(self, n_open):
         return 1 + self.submitted % 3, 0.0
@@ -67,7 +72,7 @@ class WorkersHere:
         found = pickle.loads(future.result())
         return None if self.returned % 7 == 3 else found
 
-    def tend(self, best):
+    def publish(self, best):
         for shared, _ in self._places:
             shared.learn(best)
 

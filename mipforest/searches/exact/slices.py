@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field
 from time import monotonic
@@ -17,7 +17,6 @@ from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.cover_search import (
     AT_A_TIME,
     COMPILING_SECONDS,
-    INTERVAL,
     SHARE_OF_FEWER,
     CoverSearch,
     OuterInterval,
@@ -39,7 +38,8 @@ from mipforest.searches.exact.open_intervals import (
     OpenIntervals,
 )
 from mipforest.searches.exact.tables import Rows
-from mipforest.searches.workers import HAND_BACK, SHARED_AFTER, Part, Shared, Workers
+from mipforest.searches.pool import run_tasks
+from mipforest.searches.workers import SHARED_AFTER, Part, Shared, Workers
 from mipforest.time_budget import TimeBudget
 
 
@@ -147,6 +147,14 @@ class Stated(NamedTuple):
         return SlicedSearch(
             self.rows, depth, cost=self.cost, tolerance=self.tolerance, incumbent=np.inf, box=box
         )
+
+
+class _Slice(NamedTuple):
+    """Open intervals that a slice begins with, the threshold of the first one to evaluate first, and its seconds."""
+
+    batch: list[OuterInterval]
+    t: int
+    seconds: float
 
 
 class CoverSlices(Part):
@@ -334,48 +342,59 @@ class SlicedSearch(CoverSearch):
         ended, interrupted
             Whether none is left, and whether the caller stopped it.
         """
-        under_way: dict[Future[Any], list[OuterInterval]] = {}
-        interrupted, over, leave_at = False, False, np.inf
+        under_way: list[list[OuterInterval]] = []
+        interrupted, out_of_time = False, False
+
+        def following() -> _Slice | None:
+            nonlocal first, out_of_time
+            out_of_time = out_of_time or monotonic() >= until
+            if out_of_time:
+                return None
+            count, seconds = workers.share(len(self.open))
+            batch, t = ([], 0) if first is None else ([first[0]], first[1])
+            first = None
+            while len(batch) < count and (interval := self._take_outer(gap)) is not None:
+                batch.append(interval)
+            if not batch:
+                return None
+            under_way.append(batch)
+            self._note_taken(under_way)
+            return _Slice(batch, t, seconds)
+
+        def submit(task: _Slice) -> Future[Any]:
+            seconds = min(task.seconds, until - monotonic())
+            return workers.submit(self.depth, task.batch, task.t, gap, seconds, threads, best=self.incumbent)
+
+        def take(task: _Slice, found: Found) -> None:
+            under_way[:] = [other for other in under_way if other is not task.batch]
+            self._take_back(found.open)
+            self._note_taken(under_way)
+            self.pairs += found.pairs
+            if found.splits is not None and found.incumbent < self._known:
+                self._known, self.splits = found.incumbent, found.splits
+
+        def over() -> bool:
+            nonlocal interrupted, out_of_time
+            workers.publish(self.incumbent)
+            interrupted = interrupted or look()
+            out_of_time = out_of_time or monotonic() >= workers.deadline
+            return interrupted or monotonic() >= workers.deadline
+
         try:
-            while True:
-                over = over or monotonic() >= until
-                while not over and len(under_way) < workers.at_once:
-                    count, seconds = workers.share(len(self.open))
-                    batch, t = ([], 0) if first is None else ([first[0]], first[1])
-                    while len(batch) < count and (interval := self._take_outer(gap)) is not None:
-                        batch.append(interval)
-                    if not batch:
-                        break
-                    first, seconds = None, min(seconds, until - monotonic())
-                    future = workers.submit(self.depth, batch, t, gap, seconds, threads, best=self.incumbent)
-                    under_way[future] = batch
-                bounds = [interval.bound for task in under_way.values() for interval in task]
-                self._taken = min(bounds, default=np.inf)
-                if not under_way:
-                    return not over, interrupted
-                for future in wait(under_way, timeout=INTERVAL, return_when=FIRST_COMPLETED).done:
-                    found = workers.result(future)
-                    handed_out = under_way.pop(future)
-                    self._take_back(handed_out if found is None else found.open)
-                    if found is not None:
-                        self.pairs += found.pairs
-                        if found.splits is not None and found.incumbent < self._known:
-                            self._known, self.splits = found.incumbent, found.splits
-                workers.tend(self.incumbent)
-                interrupted = interrupted or look()
-                if interrupted or monotonic() >= workers.deadline:
-                    over, leave_at = True, min(leave_at, monotonic() + HAND_BACK)
-                    workers.stop()
-                    if monotonic() >= leave_at:
-                        return False, interrupted
+            back = run_tasks(workers, following, submit, take, over)
+            return back and not out_of_time and not interrupted, interrupted
         finally:
-            for handed_out in under_way.values():  # what is not back is open still
+            for handed_out in under_way:  # what is not back is open still
                 self._take_back(handed_out)
             if first is not None:
                 self._take_back([first[0]])
             self._taken = np.inf
 
-    def _take_back(self, intervals: Sequence[OuterInterval]) -> None:
+    def _note_taken(self, under_way: list[list[OuterInterval]]) -> None:
+        """Count what is under way in the bound."""
+        self._taken = min((interval.bound for task in under_way for interval in task), default=np.inf)
+
+    def _take_back(self, intervals: Sequence[Any]) -> None:
         """Open intervals that were handed out, under new numbers."""
         for interval in intervals:
             self._number += 1

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, ClassVar
@@ -37,8 +37,8 @@ from mipforest.searches.hyperplanes.annealing import annealed
 from mipforest.searches.hyperplanes.gap import made_feasible, settled, tightened
 from mipforest.searches.hyperplanes.line_moves import LineDescent, random_line
 from mipforest.searches.hyperplanes.node_moves import EXCHANGED, MAX_ROWS, NodeMoves, rows_at_most
-from mipforest.searches.workers import HAND_BACK, Part, Shared, Workers
-from mipforest.solvers.worker import THREAD_NAME
+from mipforest.searches.pool import Threads, run_tasks
+from mipforest.searches.workers import Part, Shared, Workers
 from mipforest.time_budget import TimeBudget
 
 #: Sizes of the samples that are searched before all: one is left out where all are fewer than this multiple of it.
@@ -68,9 +68,6 @@ KICK_WIDTHS = ((0.03, 0.01), (0.1, 0.03, 0.01), (0.3, 0.1, 0.03), (1.0, 0.3, 0.1
 
 #: Line moves of a descent between two refits, and rounds of both while they gain a share of the objective.
 LINES, ROUNDS, ROUND_GAIN = 15, 2, 3e-4
-
-#: Seconds between two looks at the clock, and at what was found.
-INTERVAL = 0.05
 
 #: Told the value of the best feasible tree and the number of tasks done; returns whether to stop.
 Progress = Callable[[float, int], bool]
@@ -198,31 +195,25 @@ def search_on(
     """
     count = max(1, starts)
     seconds = (workers.deadline - monotonic()) * min(1.0, workers.slots / count)
-    following, running, best = iter(range(count)), dict[Future[Any], int](), nothing
-    steps, done, stop, interrupted, left_at, lost = 0, 0, False, False, np.inf, ""
+    following, best, steps, done, interrupted, lost = iter(range(count)), nothing, 0, 0, False, ""
 
-    def submit(number: int) -> None:
+    def submit(number: int) -> Future[Any]:
         share = kicks // count + (number < kicks % count)
-        running[workers.submit(number, share, trees if number == 0 else (), seed, seconds)] = number
+        return workers.submit(number, share, trees if number == 0 else (), seed, seconds)
+
+    def take(number: int, found: Outcome) -> None:  # noqa: ARG001
+        nonlocal best, steps, done
+        steps, done = steps + found.steps, done + found.ended
+        best = min(best, found.tree, key=lambda tree: tree.value)
+
+    def over() -> bool:
+        nonlocal interrupted
+        workers.publish(np.inf)
+        interrupted |= on_progress(best.value, steps)
+        return interrupted or monotonic() >= workers.deadline
 
     try:
-        while True:
-            while not stop and len(running) < workers.slots and (number := next(following, None)) is not None:
-                submit(number)
-            if not running or monotonic() >= left_at:
-                break
-            for future in wait(running, timeout=INTERVAL, return_when=FIRST_COMPLETED).done:
-                number, found = running.pop(future), workers.result(future)
-                if found is None:  # its workers died
-                    submit(number)
-                    continue
-                steps, done = steps + found.steps, done + found.ended
-                best = min(best, found.tree, key=lambda tree: tree.value)
-            workers.tend(np.inf)
-            interrupted |= on_progress(best.value, steps)
-            if not stop and (interrupted or monotonic() >= workers.deadline):
-                stop, left_at = True, monotonic() + HAND_BACK
-                workers.stop()
+        run_tasks(workers, lambda: next(following, None), submit, take, over)
     except ClusterError as error:
         if not np.isfinite(best.value):
             raise
@@ -310,29 +301,20 @@ class _Search:
         seeds = [np.random.SeedSequence([self.seed, self.tasks + k]) for k in range(len(tasks))]
         self.tasks += len(tasks)
         found: dict[int, _Found] = {}
-        following = iter(enumerate(tasks))
-        running: dict[Future[_Found], int] = {}
-        value = self.best.value
-        with ThreadPoolExecutor(self.threads, thread_name_prefix=THREAD_NAME) as pool:
-            while True:
-                while len(running) < self.threads and not self._over():
-                    k, task = next(following, (-1, None))
-                    if task is None:
-                        break
-                    running[pool.submit(task, np.random.default_rng(seeds[k]))] = k
-                if not running:
-                    break
-                over, _ = wait(running, timeout=INTERVAL, return_when=FIRST_COMPLETED)
-                for future in over:
-                    k = running.pop(future)
-                    found[k] = future.result()
-                    self.steps += 1
-                    if (feasible := found[k].feasible) is not None:
-                        value = min(value, feasible.value)
-                if self.on_progress(value, self.steps):
-                    self.stopped = self.interrupted = True
-                if self.clock() >= self.deadline:
-                    self.stopped = True
+        following = iter(range(len(tasks)))
+
+        def take(k: int, result: _Found) -> None:
+            found[k], self.steps = result, self.steps + 1
+
+        def over() -> bool:
+            feasible = [each.feasible.value for each in found.values() if each.feasible is not None]
+            if self.on_progress(min([self.best.value, *feasible]), self.steps):
+                self.stopped = self.interrupted = True
+            self.stopped |= self.clock() >= self.deadline
+            return self.stopped
+
+        with Threads(lambda k: tasks[k](np.random.default_rng(seeds[k])), self.threads) as pool:
+            run_tasks(pool, lambda: None if self._over() else next(following, None), pool.submit, take, over)
         ended = [found[k] for k in sorted(found)]
         for each in ended:  # in their order, as trees of equal value may differ
             if each.feasible is not None:

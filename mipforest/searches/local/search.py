@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from time import monotonic
@@ -29,8 +28,8 @@ from mipforest.searches.local.leaves import ACCURACY, LINEAR, PRESCRIPTION, stat
 from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Work, work_for
 from mipforest.searches.local.sweeps import MARGIN_ROOM
 from mipforest.searches.numbers import LARGEST_ADDED, require, require_charges, require_limits
-from mipforest.searches.workers import HAND_BACK, Part, Shared, Workers
-from mipforest.solvers.worker import THREAD_NAME
+from mipforest.searches.pool import Pool, Threads, run_tasks
+from mipforest.searches.workers import Part, Shared, Workers
 from mipforest.time_budget import TimeBudget
 from mipforest.trees.sides import midpoint
 
@@ -56,8 +55,8 @@ GOES_ON = 3
 #: one leaf: trees have come to where single samples decide on a part already.
 COARSE, COARSE_PASS = 3e-5, 1e-3
 
-#: Seconds between two looks at the clock, and at what was found.
-INTERVAL = 0.05
+#: Seconds after which starts that were told to stop are left behind in their threads.
+LEFT_AFTER = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +96,16 @@ class Outcome:
     interrupted: bool
     kept: tuple[LocalTree, ...]
     lost: str = ""
+
+
+class Ended(NamedTuple):
+    """What a start has led to: objective, its number, tree, visits and moves, and whether it came to its end."""
+
+    value: float
+    number: int
+    tree: LocalTree
+    steps: IntArray
+    over: bool
 
 
 def compile_kernels(budget: TimeBudget, *, oblique: bool = False) -> float:
@@ -218,52 +227,48 @@ def local_search(
         finally:
             memory.put(work)
 
-    interrupted, lost, following = False, "", iter(range(n_starts) if only is None else [only])
-    options = {**fixed, "starts": starts, "kicks": kicks, "trees": trees}
-    pool: Threads | Elsewhere
+    waiting = deque(range(n_starts) if only is None else [only])
+    cut_short, interrupted, lost = False, False, ""
+
+    def are_enough() -> bool:
+        """Return whether nothing better is left: starts before those that have it come to their end."""
+        return not waiting or (len(kept) == keep and kept[-1].value <= problem.offset)
+
+    def take(r: int, found: Ended) -> None:
+        nonlocal kept, cut_short
+        values[r], report[r] = found.value, found.steps
+        cut_short |= not found.over
+        kept = sorted([*kept, found], key=lambda ended: ended[:2])[:keep]
+
+    def over() -> bool:
+        nonlocal interrupted
+        pool.publish(math.inf)
+        if on_progress is not None:  # also before a start has ended: a stop is heard by it
+            value = kept[0].value if kept else np.inf
+            interrupted |= bool(on_progress(value, -np.inf, int(report[:, 0].sum())))
+        return cut_short or interrupted or monotonic() >= deadline
+
+    pool: Pool
     if dask is None:
-        pool = Threads(run, threads or os.cpu_count() or 1)
+        pool = Threads(run, threads or os.cpu_count() or 1, stop, patience=LEFT_AFTER)
     else:
+        options = {**fixed, "starts": starts, "kicks": kicks, "trees": trees}
         limit = deadline - monotonic()
-        pool = Elsewhere(Workers(dask, Start, (problem, depth, options), budget or TimeBudget(), limit))
+        pool = Workers(dask, Start, (problem, depth, options), budget or TimeBudget(), limit)
         deadline = pool.deadline
     with pool:
-        running: dict[Future[Any], int] = {}
+        ended = False
         try:
-            while True:
-                # Nothing is better than this; starts before those that have it come to their end.
-                while (
-                    len(running) < pool.slots
-                    and not stop[0]
-                    and (len(kept) < keep or kept[-1].value > problem.offset)
-                ):
-                    r = next(following, None)
-                    if r is None:
-                        break
-                    running[pool.submit(r)] = r
-                if not running:
-                    break
-                for future in wait(running, timeout=INTERVAL, return_when=FIRST_COMPLETED).done:
-                    found, r = pool.ended(future), running.pop(future)
-                    if found is None:  # its workers died
-                        running[pool.submit(r)] = r
-                        continue
-                    values[found.number], report[found.number] = found.value, found.steps
-                    stop[0] |= not found.over
-                    kept = sorted([*kept, found], key=lambda ended: ended[:2])[:keep]
-                if on_progress is not None:  # also before a start has ended: a stop is heard by it
-                    value = kept[0].value if kept else np.inf
-                    interrupted |= bool(on_progress(value, -np.inf, int(report[:, 0].sum())))
-                if interrupted or (running and monotonic() >= deadline):
-                    stop[0] = 1
-                if stop[0] and pool.given_up():
-                    break
+            back = run_tasks(
+                pool, lambda: None if are_enough() else waiting.popleft(), pool.submit, take, over
+            )
+            ended = back and are_enough() and not cut_short and not interrupted
         except ClusterError as error:
             if not kept:
                 raise
-            lost, stop[0] = str(error), 1
+            lost = str(error)
         finally:
-            ended, stop[0] = not stop[0], 1
+            stop[0] = 1
     kept = kept or [run(0)]  # all that was elsewhere may be lost; a start that is stopped has a tree
     visits, moves = report.sum(axis=0).tolist()
     begun = int(np.isfinite(values).sum())
@@ -280,7 +285,7 @@ def local_search(
         begun,
         visits,
         moves,
-        bool(ended),
+        ended,
         interrupted,
         found_trees,
         lost,
@@ -608,95 +613,3 @@ def _written(problem: LocalProblem, samples: Samples, features: IntArray, work: 
             b[t] = -midpoint(distinct[rank[~right].max()], distinct[rank[right].min()])
         here[2 * t + 1], here[2 * t + 2] = members[~right], members[right]
     return LocalTree(w, b)
-
-
-#: Seconds after which starts that were told to stop are left behind in their threads.
-LEFT_AFTER = 0.5
-
-
-class Ended(NamedTuple):
-    """What a start has led to: objective, its number, tree, visits and moves, and whether it came to its end."""
-
-    value: float
-    number: int
-    tree: LocalTree
-    steps: IntArray
-    over: bool
-
-
-class Threads(AbstractContextManager["Threads"]):
-    """Does starts on threads of this process, ``slots`` at a time.
-
-    Parameters
-    ----------
-    run
-        Does a start, by its number.
-    threads
-        Number of threads.
-    """
-
-    def __init__(self, run: Callable[[int], Ended], threads: int) -> None:
-        self.slots, self._run = threads, run
-        self._told_at, self._left = math.inf, False
-
-    def __enter__(self) -> Threads:
-        self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix=THREAD_NAME)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._pool.shutdown(wait=not self._left, cancel_futures=self._left)
-
-    def submit(self, number: int) -> Future[Ended]:
-        """Begin a start."""
-        return self._pool.submit(self._run, number)
-
-    def ended(self, future: Future[Ended]) -> Ended | None:
-        """Return what a start has led to."""
-        return future.result()
-
-    def given_up(self) -> bool:
-        """Return whether to leave starts that were told to stop: they do at the next node, which may take long."""
-        self._told_at = min(self._told_at, monotonic())
-        self._left = monotonic() - self._told_at > LEFT_AFTER
-        return self._left
-
-
-class Elsewhere(AbstractContextManager["Elsewhere"]):
-    """Does starts on the workers of a Dask cluster, as many at a time as these have threads.
-
-    Parameters
-    ----------
-    workers
-        The workers, whose part is :class:`Start`.
-    """
-
-    def __init__(self, workers: Workers) -> None:
-        self._workers, self._left_at = workers, math.inf
-
-    def __exit__(self, *exception: object) -> None:
-        self._workers.__exit__(*exception)
-
-    @property
-    def slots(self) -> int:
-        """Starts at a time."""
-        return self._workers.slots
-
-    @property
-    def deadline(self) -> float:
-        """When the time limit is over, on the clock of :func:`time.monotonic`."""
-        return self._workers.deadline
-
-    def submit(self, number: int) -> Future[Any]:
-        """Hand a start to the scheduler."""
-        return self._workers.submit(number)
-
-    def ended(self, future: Future[Any]) -> Ended | None:
-        """Return what a start has led to; see :meth:`~mipforest.searches.workers.Workers.result`."""
-        self._workers.tend(math.inf)
-        return self._workers.result(future)
-
-    def given_up(self) -> bool:
-        """Tell starts to stop; return whether to leave those that have not come back."""
-        self._workers.stop()
-        self._left_at = min(self._left_at, monotonic() + HAND_BACK)
-        return monotonic() >= self._left_at

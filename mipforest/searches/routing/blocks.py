@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -39,6 +38,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.heuristics.node_solver import NodeSolution, Rows, rows_of, solve_node
+from mipforest.searches.pool import Threads, run_tasks
 from mipforest.searches.routing.plunge import COMPLETE, ConvexNodes
 from mipforest.searches.routing.search import RoutingSearch
 from mipforest.searches.routing.svm_backend import SvmBackend
@@ -111,31 +111,44 @@ class BlockBound:
         Whether it has come to its end: after the last pass most blocks are open, or there is only one.
         """
         size = BLOCK
-        with ThreadPoolExecutor(threads) as pool:
+        with Threads(self._searched, threads) as pool:
             while len(self._nodes.X) >= 2 * size:
                 blocks = _blocks(self._nodes, *self._root, w, b, size)
                 least, ended = [-np.inf] * len(blocks), [False] * len(blocks)
+
+                def over(least: list[float] = least) -> bool:
+                    self.bound = max(self.bound, math.fsum(least) / len(least))
+                    self._stopped |= on_progress(self.bound, self.steps) or monotonic() >= deadline
+                    return self._stopped
+
                 for steps in (1, *PASSES):
-                    waiting = [j for j in range(len(blocks)) if not ended[j]][::-1]
-                    running: dict[Future[tuple[float, bool, int]], int] = {}
-                    while waiting or running:
-                        while waiting and len(running) < threads and not self._stopped:
-                            j = waiting.pop()
-                            running[pool.submit(self._searched, blocks[j], steps)] = j
-                        for future in wait(running, timeout=0.1, return_when=FIRST_COMPLETED).done:
-                            j = running.pop(future)
-                            bound, ended[j], spent = future.result()
-                            least[j], self.steps = max(least[j], bound), self.steps + spent
-                        self.bound = max(self.bound, math.fsum(least) / len(least))
-                        self._stopped |= on_progress(self.bound, self.steps) or monotonic() >= deadline
-                        if self._stopped and not running:
-                            return False
+                    self._pass(pool, blocks, steps, least, ended, over)
+                    if self._stopped:
+                        return False
                     if sum(ended) >= MOST * len(ended):
                         break
                 else:
                     return True
                 size *= 2
         return True
+
+    def _pass(
+        self,
+        pool: Threads,
+        blocks: list[_Block],
+        steps: int,
+        least: list[float],
+        ended: list[bool],
+        over: Callable[[], bool],
+    ) -> None:
+        """Search the blocks that have not ended for some steps each; raise their bounds."""
+        waiting = iter([j for j in range(len(blocks)) if not ended[j]])
+
+        def take(j: int, found: tuple[float, bool, int]) -> None:
+            bound, ended[j], spent = found
+            least[j], self.steps = max(least[j], bound), self.steps + spent
+
+        run_tasks(pool, lambda: next(waiting, None), lambda j: pool.submit(blocks[j], steps), take, over)
 
     def _searched(self, block: _Block, steps: int) -> tuple[float, bool, int]:
         """Return a bound for a block, whether it is as good as this search finds one, and the steps."""

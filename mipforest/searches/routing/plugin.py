@@ -162,7 +162,7 @@ class Routing(TreeSearch):
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches.routing.blocks import BlockBound
         from mipforest.searches.routing.certificate_writer import writing
-        from mipforest.searches.routing.search import PlungeSlices, RoutingSearch, WorkerPlunges
+        from mipforest.searches.routing.search import PlungeSlices, RoutingSearch
         from mipforest.searches.workers import Workers
 
         driver = Driver(self, problem, settings, on_progress)
@@ -176,17 +176,18 @@ class Routing(TreeSearch):
         kind.compile(problem.budget)
         threads = settings.threads or (1 if len(nodes.X) <= FEW_GROUPS else os.cpu_count() or 1)
         with ExitStack() as opened:
-            plunges = None
+            workers = None
             if settings.dask is not None:
-                workers = Workers(settings.dask, PlungeSlices, (kind, nodes), problem.budget, driver.left)
-                plunges = WorkerPlunges(opened.enter_context(workers), settings.gap, settings.threads or 1)
+                part, threads = (kind, nodes), settings.threads or 1
+                workers = Workers(settings.dask, PlungeSlices, part, problem.budget, driver.left)
+                opened.enter_context(workers)
             named = self.names_in_certificate(problem)
             writer = opened.enter_context(
                 writing(settings.certificate, lambda file: kind.writer(file, nodes, **named))
             )
             progress = _Progress(driver)
             if writer is None and not nodes.l1 and nodes.budget is None:
-                by_blocks = plunges is None and _is_svm(problem) and len(nodes.X) >= MIN_BLOCKS
+                by_blocks = workers is None and _is_svm(problem) and len(nodes.X) >= MIN_BLOCKS
                 progress.begin_at(nodes, watched=by_blocks)
             progress.report()
             backend = kind(nodes, logs=writer is not None)
@@ -208,7 +209,7 @@ class Routing(TreeSearch):
                 known=lambda: driver.value,
                 improve=None if long or get_search(LOCAL_SEARCH).objection(problem) else improve,
                 threads=threads,
-                elsewhere=plunges,
+                workers=workers,
                 writer=writer,
             )
             outcome = search.run(

@@ -6,7 +6,7 @@ import heapq
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count
 from time import monotonic
@@ -17,6 +17,7 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.errors import ClusterError, DataValueError
 from mipforest.searches.numbers import require_limits
+from mipforest.searches.pool import Pool, Threads
 from mipforest.searches.routing.certificate_writer import CertificateWriter
 from mipforest.searches.routing.plunge import (
     COMPLETE,
@@ -26,7 +27,7 @@ from mipforest.searches.routing.plunge import (
     ConvexNodes,
     PlungeResult,
 )
-from mipforest.searches.workers import HAND_BACK, Part, Shared, Workers
+from mipforest.searches.workers import Part, Shared
 from mipforest.time_budget import TimeBudget
 
 #: Nodes after which another search improves the best tree: before, it would take longer than many a proof.
@@ -251,107 +252,6 @@ def within_gap(best: float, gap: float) -> float:
     return best - gap * abs(best) if np.isfinite(best) else best
 
 
-class Here(AbstractContextManager["Here"]):
-    """Plunges on threads of this process, one from each open node."""
-
-    def __init__(self, backend: Backend, threads: int, stop: IntArray) -> None:
-        self._backend, self._threads, self._stop = backend, threads, stop
-        # One more waits, so that no thread is idle while trees are made here; one thread alone has a fixed order.
-        self.at_once = threads + (threads > 1)
-
-    def __enter__(self) -> Here:
-        self._pool = ThreadPoolExecutor(self._threads)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._stop[0] = 1
-        self._pool.shutdown()
-
-    def share(self, n_open: int) -> tuple[int, float]:
-        """Return how many of some open nodes a task takes, and its seconds: one, for one plunge."""
-        del n_open
-        return 1, 0.0
-
-    def submit(
-        self, nodes: Bounded, cutoff: float, seconds: float, steps: int | None = None
-    ) -> Future[PlungeResult]:
-        """Begin a plunge from an open node."""
-        del seconds
-        return self._pool.submit(self._backend.plunge, nodes[0][1], cutoff, steps or STEPS, self._stop)
-
-    def result(self, future: Future[PlungeResult]) -> PlungeResult | None:
-        """Return the result of a plunge."""
-        return future.result()
-
-    def tend(self, best: float) -> None:
-        """Do nothing: plunges learn the cutoff when they begin."""
-
-    def stop(self) -> None:
-        """Have the plunges end."""
-        self._stop[0] = 1
-
-    def left(self) -> bool:
-        """Return that plunges which were told to end are waited for: they do at the next step."""
-        return False
-
-
-class WorkerPlunges(AbstractContextManager["WorkerPlunges"]):
-    """Plunges on the workers of a cluster, several below some open nodes in each slice.
-
-    Parameters
-    ----------
-    workers
-        The workers, whose part is :class:`PlungeSlices`.
-    gap
-        Relative gap within which the best tree counts as optimal.
-    threads
-        Plunges at a time in each slice.
-    """
-
-    def __init__(self, workers: Workers, gap: float, threads: int) -> None:
-        self._workers, self._gap, self._threads = workers, gap, threads
-        self._highest, self._best, self._numbers, self._left_at = -np.inf, np.inf, 0, np.inf
-
-    def __exit__(self, *exception: object) -> None:
-        """Leave the slices; who made the workers ends them."""
-
-    @property
-    def at_once(self) -> int:
-        """Slices that are handed out at a time."""
-        return self._workers.at_once
-
-    def share(self, n_open: int) -> tuple[int, float]:
-        """Return how many of some open nodes a slice takes, and its seconds."""
-        return self._workers.share(n_open)
-
-    def submit(
-        self, nodes: Bounded, cutoff: float, seconds: float, steps: int | None = None
-    ) -> Future[PlungeResult]:
-        """Hand a slice to the scheduler; it ends after some seconds, or after some steps if they are given."""
-        self._highest, self._numbers = max(self._highest, cutoff), self._numbers + 1
-        told = self._numbers, self._highest
-        work = told, nodes, cutoff, self._gap, seconds, steps, self._threads
-        return self._workers.submit(*work, best=self._best)
-
-    def result(self, future: Future[PlungeResult]) -> PlungeResult | None:
-        """Return the result of a slice; see :meth:`~mipforest.searches.workers.Workers.result`."""
-        return self._workers.result(future)
-
-    def tend(self, best: float) -> None:
-        """Tell the workers a better value."""
-        self._best = best
-        self._workers.tend(best)
-
-    def stop(self) -> None:
-        """Have the slices end."""
-        self._left_at = min(self._left_at, monotonic() + HAND_BACK)
-        self._workers.stop()
-
-    def left(self) -> bool:
-        """Return whether to leave slices that were told to end and have not come back."""
-        return monotonic() >= self._left_at
-
-
 class PlungeSlices(Part):
     """A worker's part in the search: the backend, and slices that plunge below open nodes."""
 
@@ -454,9 +354,9 @@ class RoutingSearch:
     improve
         Looks for a better tree; returns the value of the best one. Called once, after :data:`IMPROVED_AFTER` nodes.
     threads
-        Number of threads of this process.
-    elsewhere
-        Plunges on a cluster, in place of these threads.
+        Plunges at a time: on threads of this process, or in each slice of a worker.
+    workers
+        Of a cluster, whose part is :class:`PlungeSlices`, in place of this process.
     writer
         Writes a certificate. All trees are looked for from the beginning then, in one tree of branchings, and nodes
         that are pruned by a bound without a dual point of their own are plunged into.
@@ -473,13 +373,15 @@ class RoutingSearch:
         known: Callable[[], float] = lambda: np.inf,
         improve: Callable[[], float] | None = None,
         threads: int = 1,
-        elsewhere: WorkerPlunges | None = None,
+        workers: Pool | None = None,
         writer: CertificateWriter | None = None,
     ) -> None:
         self.gap, self._backend, self._writer = gap, backend, writer
         self._complete, self._propose, self._improve, self._known = complete, propose, improve, known
         self._stop = np.zeros(1, np.int64)
-        self._pool = elsewhere or Here(backend, threads, self._stop)
+        # One task more waits, so that no thread is idle while trees are made here; one thread alone has a fixed order.
+        here = Threads(self._plunge, threads, self._stop, waiting=int(threads > 1))
+        self._pool, self._of_slice, self._handed_out, self._highest = workers or here, threads, 0, -np.inf
         self._limits = backend.nodes.limits
         self._heap: list[_Open] = []
         #: Nodes that come before those of the heap: the last one first.
@@ -539,7 +441,8 @@ class RoutingSearch:
         self._begin_at_root(0.0)
         self.deadline, self._floor = deadline, floor
         interrupted, over, lost = False, monotonic() >= deadline, ""
-        with self._pool as pool:
+        pool = self._pool
+        with pool if isinstance(pool, Threads) else nullcontext():  # who made workers ends them
             try:
                 while True:
                     while not over and len(self._busy) < pool.at_once and self._start_plunge():
@@ -551,11 +454,11 @@ class RoutingSearch:
                         self._limit.restart(self.nodes)
                         self._begin_at_root(self._cut_bound)
                         continue
-                    if over and pool.left():
+                    if over and pool.is_given_up:
                         break
                     for future in wait(self._busy, timeout=0.1, return_when=FIRST_COMPLETED).done:
                         self._end_plunge(future)
-                    pool.tend(self.best)
+                    pool.publish(self.best)
                     if on_progress is not None and on_progress(self.best, self.bound, self.nodes):
                         interrupted = True
                     over = interrupted or monotonic() >= self.deadline
@@ -577,7 +480,7 @@ class RoutingSearch:
         if self._neighbourhood_due():
             assert self._neighbourhoods is not None
             node, steps = self._neighbourhoods.start(self.best, self._within_gap())
-            self._nearby = self._pool.submit([(-np.inf, node)], self._within_gap(), seconds, steps)
+            self._nearby = self._submit([(-np.inf, node)], self._within_gap(), seconds, steps)
             return True
         entries: list[_Open] = []
         while (self._heap or self._stack) and len(entries) < number:
@@ -594,8 +497,26 @@ class RoutingSearch:
         all_trees = self._neighbourhoods is None and self._plunges % ALL_TREES == 0
         cutoff = self._within_gap() if all_trees else self.cutoff
         nodes = [(entry.bound, entry.node) for entry in entries]
-        self._running[self._pool.submit(nodes, cutoff, seconds)] = entries
+        self._running[self._submit(nodes, cutoff, seconds)] = entries
         return True
+
+    def _submit(
+        self, nodes: Bounded, cutoff: float, seconds: float, steps: int | None = None
+    ) -> Future[PlungeResult]:
+        """Hand out plunges below open nodes, which end after some seconds, or some steps if these are given."""
+        self._handed_out, self._highest = self._handed_out + 1, max(self._highest, cutoff)
+        told = self._handed_out, self._highest
+        return self._pool.submit(
+            told, nodes, cutoff, self.gap, seconds, steps, self._of_slice, best=self.best
+        )
+
+    def _plunge(
+        self, told: tuple[int, float], nodes: Bounded, cutoff: float, gap: float,
+        seconds: float, steps: int | None, threads: int,
+    ) -> PlungeResult:  # fmt: skip
+        """Plunge from an open node in this process; see :meth:`PlungeSlices.run`."""
+        del told, gap, seconds, threads
+        return self._backend.plunge(nodes[0][1], cutoff, steps or STEPS, self._stop)
 
     def _neighbourhood_due(self) -> bool:
         """Return whether to plunge around the best tree; also where other plunges have left nothing to start."""
