@@ -244,11 +244,9 @@ class CoverSearch:
         #: Feature and threshold of the nodes of the best tree in heap order, -1 for a leaf; ``None``: the known one.
         self.splits: list[tuple[int, int]] | None = [(-1, -1)] if value < incumbent else None
         #: The :class:`LossTables` of the rows, where there is something to search.
-        self.tables: Any = tables
-        if depth in (2, 3) and tables is None and not self.is_trivial:
-            self.tables = tables_of(rows)
-        if self.tables is not None and box is not None:
-            self.tables = self.tables.masked(*box.masks(), parts_none=box.may_part_none)
+        self.tables: Any = None
+        if depth in (2, 3) and (tables is not None or not self.is_trivial):
+            self.tables = self._tables(tables)
         #: State of a search of three levels, and the heap of a deeper one.
         self.state: OpenIntervals | None = None
         self.open: list[OuterInterval] = []
@@ -256,6 +254,10 @@ class CoverSearch:
         self._taken, self._number = np.inf, len(rows.rank)
         self._works: list[Workspace] = []
         self._sides: list[Any] = []
+
+    def _tables(self, known: LossTables | None) -> Any:
+        tables, box = known or tables_of(self.rows), self.box
+        return tables if box is None else tables.masked(*box.masks(), parts_none=box.may_part_none)
 
     # ------------------------------------------------------------------ what is known
 
@@ -611,7 +613,7 @@ class CoverSearch:
                     continue
                 # A part of the interval goes on with what is found here beside the other side's bound of all of it.
                 other = bounds[1 - side] if least > 1 else (interval.right, interval.left)[side]
-                part = CoverSearch(
+                part = type(self)(
                     replace(rows, N_min=least), self.depth - 1, cost=self.cost, tolerance=self.tolerance,
                     incumbent=known - other, box=box, stop=self.stop,
                 )  # fmt: skip

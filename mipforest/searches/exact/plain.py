@@ -233,8 +233,8 @@ def _scan(
     if tables.kind == ABSOLUTE:
         best_left, best_right = _losses_of_medians(tables, rows, by, below, first)
     else:
-        best_left = _loss_of_rest(tables.kind, total[0], total[0], True)
-        best_right = _loss_of_rest(tables.kind, total[1], total[1], True)
+        best_left = loss_of_rest(tables.kind, total[0], total[0], True)
+        best_right = loss_of_rest(tables.kind, total[1], total[1], True)
     leaf_left, leaf_right = best_left, best_right
     # No rows are none too few: above is a split that parts none.
     best_left = best_left if n_left >= N_min or n_left == 0 else np.inf
@@ -303,12 +303,12 @@ def _better(kind: int, rows: PlainSide, s: int, i: int, leaf: float, best: float
     sums, total = rows.sums[s], rows.totals[s]
     if kind == POISSON and may_skip(sums[0], sums[1], total[0], total[1], leaf + cost - best):
         return best
-    loss = _loss_of_rest(kind, sums, sums, True) + _loss_of_rest(kind, total, sums, False)
+    loss = loss_of_rest(kind, sums, sums, True) + loss_of_rest(kind, total, sums, False)
     return min(best, cost + loss)
 
 
 @kernel
-def _loss_of_rest(kind: int, total: FloatArray, sums: FloatArray, alone: bool) -> float:
+def loss_of_rest(kind: int, total: FloatArray, sums: FloatArray, alone: bool) -> float:
     """Return the loss of a leaf of all rows less some, or of all."""
     if kind == CLASSES:
         least = np.inf

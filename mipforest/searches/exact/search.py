@@ -18,6 +18,7 @@ from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
 from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, CoverSearch
+from mipforest.searches.exact.pair_counts import PairSearch, are_faster
 from mipforest.searches.exact.side_bounds import KEPT_DEPTH, Losses, keep_sides, known_sides
 from mipforest.searches.exact.slices import CoverSlices, SlicedSearch, Stated
 from mipforest.searches.exact.tables import MAX_BYTES, MAX_SHORT_RANKS, Rows, bytes_of_ranks, kind_of
@@ -87,6 +88,11 @@ class Outcome:
     lost: str = ""
 
 
+def search_for(rows: Rows, depth: int) -> type[CoverSearch]:
+    """Return the search that is the faster one for some rows and levels."""
+    return PairSearch if are_faster(rows, depth) else CoverSearch
+
+
 def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None, depth: int = 3) -> float:
     """Load what a search of a problem runs, or compile it; that of errors and squares where no problem is given.
 
@@ -98,7 +104,8 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
             is_long = problem is not None and rows_of(problem)[0].rank.size >= LONG
             rows = tiny_rows(loss, None if problem is None else rows_of(problem)[0])
             for levels in (2,) if depth == 2 else (3,) if depth > 2 else ():
-                search = CoverSearch(rows, levels, cost=0.0, tolerance=0.0, incumbent=np.inf)
+                kind = CoverSearch if problem is None else search_for(rows_of(problem)[0], levels)
+                search = kind(rows, levels, cost=0.0, tolerance=0.0, incumbent=np.inf)
                 search.compile(is_long=is_long, is_short=not is_long or depth > 3)
             if depth == 1 and not rows.has_sums:
                 rows.splits(0.0)
@@ -201,7 +208,7 @@ def exact_search(
 
     cost, tolerance, lost = problem.split_cost, slack * TOLERANCE * unit, ""
     on_workers = dask is not None and depth >= LEAST_ON_WORKERS and most_nodes is None
-    kind = SlicedSearch if on_workers else CoverSearch
+    kind = SlicedSearch if on_workers else search_for(rows, depth)
     known = best * unit - base
     # Of all trees, what is found does not depend on what was searched before.
     is_part = box is not None or thresholds.whole is not None

@@ -1,0 +1,566 @@
+r"""Exact search of two and three levels on tables of few thresholds, by sums over pairs of thresholds.
+
+Let :math:`S_j` be the rows of S from threshold j on, and :math:`S_{jk}` those from both j and k on. The sums of a loss
+over all :math:`S_{jk}` give those of every leaf of a tree of two levels: with the root j, its children split by k have
+the leaves
+
+.. math::
+
+    S_{jk}, \quad S_j \setminus S_{jk}, \quad S_k \setminus S_{jk}, \quad S \setminus (S_j \cup S_k),
+
+whose sums are differences. So one pass over the pairs finds the best tree of two levels, and the least loss
+:math:`W_2` that is proven for each of its roots. Classes of whole weights are counted by bitsets, 64 rows at a time
+(Demirovic et al., *MurTree*, JMLR 23, 2022, count pairs for indicators row by row); all other sums are products of
+matrices.
+
+**Three levels.** A root r has two sides, of which one has the sums of pairs :math:`S_{rjk}`, and the other what is left
+of all. Moving rows of weight m to the other side changes a number of errors by m at most, so for roots r and q
+
+.. math::
+
+    W_2(S_r) \ge W_2(S_q) - w(S_q \setminus S_r) ,
+
+and the same with the other sides. Roots whose bounds leave no better tree are not evaluated. Of other losses, only
+:math:`S_q \subseteq S_r` says something: fewer rows never lose more.
+
+A table where features have many values has too many pairs: covers take that (:mod:`mipforest.searches.exact.covers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from mipforest.searches import entry, kernel
+from mipforest.searches.exact.boxes import Box
+from mipforest.searches.exact.cover_search import AT_A_TIME, CoverSearch
+from mipforest.searches.exact.covers import DONE, FLAG, MAX_PAIRS, STOPPED
+from mipforest.searches.exact.plain import loss_of_rest
+from mipforest.searches.exact.tables import Rows
+from mipforest.searches.leaf_sums import CLASSES, KIND_OF, POISSON, may_skip
+
+#: Most thresholds of a table: the sums of their pairs are held in memory.
+MOST = 3000
+
+#: Measured: thresholds of a feature that covers evaluate, in those of a bisection; the same for both sides of a root of
+#: three levels, in the product of both levels.
+EVALUATED, REPEATED = 1.9, 1.5
+
+#: Nanoseconds of a row and feature in a walk and in plain loops; of a word and pair in a count; of a row, pair and sum
+#: in a product; and of a pair that is compared.
+WALKED, PLAIN, COUNTED, SUMMED, COMPARED = 0.3, 3.0, 0.5, 0.15, 10.0
+
+#: Bits of a table, in those of its rows, up to which whole weights are written as so many equal rows.
+MOST_BITS = 4.0
+
+#: Bits of a word.
+WORD = 64
+
+
+# ---------------------------------------------------------------------- sums over pairs
+
+
+@kernel
+def _ones(word: Any) -> Any:
+    """Return the number of bits of a word that are 1."""
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@entry
+def count_pairs(
+    bits: NDArray[np.uint64],
+    mask: NDArray[np.uint64],
+    starts: IntArray,
+    work: NDArray[np.uint64],
+    counts: Int32Array,
+) -> None:
+    """Count the rows of each class from both thresholds of each pair on.
+
+    Parameters
+    ----------
+    bits
+        (T, W) rows from each threshold on, by bits.
+    mask
+        (W,) rows that are counted.
+    starts
+        (K + 1,) first word of each class.
+    work
+        (T, W) memory.
+    counts
+        (K, T, T) written.
+    """
+    T, W = bits.shape
+    for j in range(T):
+        for w in range(W):
+            work[j, w] = bits[j, w] & mask[w]
+        for k in range(j + 1):
+            for c in range(len(starts) - 1):
+                count = np.uint64(0)
+                for w in range(starts[c], starts[c + 1]):
+                    count += _ones(work[j, w] & bits[k, w])
+                counts[c, j, k] = counts[c, k, j] = np.int32(count)
+
+
+#: Sums over pairs of thresholds, and counts.
+Sums = FloatArray | Int32Array
+
+
+@dataclass(frozen=True, eq=False)
+class PairTables:
+    """Thresholds of a table, and what the sums over their pairs are made of.
+
+    Attributes
+    ----------
+    feature, threshold
+        (T,) feature and rank of each threshold.
+    right
+        (T, n) whether a row is from it on.
+    sums
+        (T, T, V) sums over the pairs, of all rows; (K, T, T) counts of classes of whole weights.
+    sizes
+        (T, T) samples of the pairs; (0, 0) where leaves may have any size.
+    moved
+        (T, T) the most that a loss changes by where the rows from the first threshold on that are not from the second
+        one on change sides; infinite where it is not bounded.
+    """
+
+    feature: IntArray
+    threshold: IntArray
+    right: BoolArray
+    sums: Sums
+    sizes: FloatArray
+    moved: FloatArray
+    _rows: Rows
+    _value: FloatArray
+    _bits: NDArray[np.uint64]
+    _starts: IntArray
+    _place: IntArray
+
+    @classmethod
+    def of(cls, rows: Rows) -> PairTables:
+        """Return the tables of rows; those of the same rows are made once."""
+        if (known := _TABLES.get(rows)) is None:
+            known = _TABLES[rows] = _tables_of(rows)
+        return known
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the sums are counts of rows by class, (K, T, T)."""
+        return len(self._starts) > 0
+
+    def pairs_of(self, chosen: BoolArray) -> tuple[Sums, FloatArray]:
+        """Return sums (T, T, V), or counts (K, T, T), and sizes (T, T) of the pairs of some rows (n,)."""
+        if self.is_counted:
+            mask = _packed(chosen[None], self._place, self._bits.shape[1])[0]
+            counts = np.empty((len(self._starts) - 1, *self.right.shape[:1] * 2), np.int32)
+            count_pairs(self._bits, mask, self._starts, np.empty_like(self._bits), counts)
+            return counts, counts.sum(axis=0).astype(np.float64) if len(self.sizes) else self.sizes
+        size = self._rows.size[chosen].astype(np.float64)
+        return _products(self.right[:, chosen], self._value[chosen], size if len(self.sizes) else None)
+
+    def total_of(self, chosen: BoolArray) -> tuple[FloatArray, float]:
+        """Return the sums (V,) of some rows (n,), and the number of their samples."""
+        return self._value[chosen].sum(axis=0), float(self._rows.size[chosen].sum())
+
+
+def _products(right: BoolArray, value: FloatArray, size: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Return sums (T, T, V) over pairs of thresholds, and their sizes (T, T) where these count, by matrices."""
+    indicators, T = right.astype(np.float64), len(right)
+    sums = np.empty((T, T, value.shape[1]))
+    for v in range(value.shape[1]):
+        sums[:, :, v] = (indicators * value[:, v]) @ indicators.T
+    return sums, np.zeros((0, 0)) if size is None else (indicators * size) @ indicators.T
+
+
+def _packed(right: BoolArray, place: IntArray, n_words: int) -> NDArray[np.uint64]:
+    """Return rows (..., n) by the bits of words (..., W): entry b of ``place`` is the row of bit b, -1 for none."""
+    spread = np.where(place >= 0, right[..., place], False)
+    packed = np.packbits(spread, axis=-1, bitorder="little")
+    return np.ascontiguousarray(packed).view(np.uint64).reshape(*right.shape[:-1], n_words)
+
+
+#: Tables by their rows.
+_TABLES: WeakKeyDictionary[Rows, PairTables] = WeakKeyDictionary()
+
+
+def _tables_of(rows: Rows) -> PairTables:
+    n_of = rows.n_values - 1
+    feature = np.repeat(np.arange(len(n_of)), n_of)
+    threshold = np.concatenate([np.arange(1, U) for U in rows.n_values])
+    right = rows.rank[feature] >= threshold[:, None]
+    value, n = np.ascontiguousarray(rows.costs, dtype=np.float64), rows.rank.shape[1]
+    bits, starts, place = np.zeros((0, 0), np.uint64), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if _is_counted(rows):
+        label, weight = rows.value[:, 0].astype(np.int64), rows.value[:, 1].astype(np.int64)
+        parts, firsts = [], [0]
+        for c in range(rows.n_classes):
+            own = np.flatnonzero(label == c)
+            own = np.repeat(own, weight[own])
+            parts.append(np.concatenate([own, np.full(-len(own) % WORD, -1)]))
+            firsts.append(firsts[-1] + len(parts[-1]) // WORD)
+        place, starts = np.concatenate(parts), np.array(firsts)
+        bits = _packed(right, place, firsts[-1])
+    none = np.zeros((0, 0))
+    sizes = np.zeros((1, 1)) if rows.N_min > 1 else none  # filled in below
+    whole = PairTables(feature, threshold, right, none, sizes, none, rows, value, bits, starts, place)
+    sums, sizes = whole.pairs_of(np.ones(n, dtype=bool))
+    most = np.ones(n)
+    if rows.loss in ("classes", "costs"):
+        most = rows.value[:, 1] if rows.loss == "classes" else rows.value.max(axis=1)
+    both = _products(right, most[:, None], None)[0][:, :, 0]
+    moved = np.diag(both)[:, None] - both
+    if rows.loss not in ("classes", "costs"):
+        moved = np.where(moved > 0.5, np.inf, 0.0)
+    return replace(whole, sums=sums, sizes=sizes, moved=moved)
+
+
+def _is_counted(rows: Rows) -> bool:
+    """Return whether rows of classes are counted by bits."""
+    if (
+        rows.loss != "classes"
+        or not rows.is_whole
+        or (rows.N_min > 1 and (rows.size != rows.value[:, 1]).any())
+    ):
+        return False
+    return bool(rows.value[:, 1].sum() <= MOST_BITS * len(rows.value))
+
+
+def are_faster(rows: Rows, depth: int) -> bool:
+    """Return whether sums over pairs of thresholds are faster than covers, by what both took on sets of all kinds."""
+    n_of, n = rows.n_values[rows.n_values > 1] - 1, rows.rank.shape[1]
+    T = int(n_of.sum())
+    if depth < 2 or not 0 < T <= MOST or not rows.has_sums:
+        return False
+    # Covers evaluate few of many thresholds of a feature.
+    evaluated = float(np.minimum(n_of, EVALUATED * np.log2(1.0 + n_of)).sum())
+    of_covers = evaluated * n * len(n_of) * (PLAIN if rows.kind is None else WALKED)
+    of_pairs = T * T * (COUNTED * n / WORD if _is_counted(rows) else SUMMED * n * rows.costs.shape[1])
+    of_pairs += T * T * COMPARED
+    return bool(of_pairs <= of_covers if depth == 2 else T * of_pairs <= REPEATED * evaluated * of_covers)
+
+
+# ---------------------------------------------------------------------- the best trees of two levels
+
+
+@kernel
+def _loss_of_part(
+    kind: int, total: FloatArray, less: FloatArray, alone: bool, size: float, N_min: int
+) -> float:
+    """Return the loss of a leaf, infinite where it has samples, but too few."""
+    if 0.0 < size < N_min:
+        return np.inf
+    return loss_of_rest(kind, total, less, alone)
+
+
+@entry
+def best_roots(
+    kind: int,
+    sums: FloatArray,
+    sizes: FloatArray,
+    total: FloatArray,
+    size: float,
+    cost: float,
+    N_min: int,
+    use: NDArray[np.uint8],
+    group: IntArray,
+    work: FloatArray,
+    by_root: FloatArray,
+) -> None:
+    """Find the least loss of trees of two levels by their roots, beside the root's cost.
+
+    Parameters
+    ----------
+    kind
+        Which loss; see :mod:`mipforest.searches.leaf_sums`.
+    sums, sizes
+        (T, T, V) sums over pairs of thresholds, and (T, T) samples; sizes (0, 0) where leaves may have any size.
+    total, size
+        (V,) sums of all rows, and the number of their samples.
+    cost, N_min
+        Cost of a split, and least number of samples in a leaf.
+    use
+        (3, T + 1) whether the root, its left and its right child may split on a threshold, and whether it has to split.
+    group
+        (T,) number of the thresholds that come once on a path, -1 for others.
+    work
+        (2, V) memory.
+    by_root
+        (T,) written; infinite where the root may not split so.
+    """
+    T, rest, less = sums.shape[0], work[0], work[1]
+    has_sizes = len(sizes) > 0
+    for j in range(T):
+        by_root[j] = np.inf
+        if use[0, j] == 0:
+            continue
+        own = sums[j, j]
+        n_right = sizes[j, j] if has_sizes else 0.0
+        n_left = size - n_right if has_sizes else 0.0
+        for v in range(len(total)):
+            rest[v] = total[v] - own[v]
+        right = _loss_of_part(kind, own, own, True, n_right, N_min)
+        left = _loss_of_part(kind, rest, rest, True, n_left, N_min)
+        leaf_right, leaf_left = loss_of_rest(kind, own, own, True), loss_of_rest(kind, rest, rest, True)
+        if use[1, T] != 0:
+            left = np.inf
+        if use[2, T] != 0:
+            right = np.inf
+        for k in range(T):
+            if group[k] >= 0 and group[k] == group[j]:
+                continue
+            both = sums[j, k]
+            n_both = sizes[j, k] if has_sizes else 0.0
+            if use[2, k] != 0 and not (
+                kind == POISSON and may_skip(both[0], both[1], own[0], own[1], leaf_right + cost - right)
+            ):
+                lost = cost + _loss_of_part(kind, both, both, True, n_both, N_min)
+                if lost < right:
+                    right = min(right, lost + _loss_of_part(kind, own, both, False, n_right - n_both, N_min))
+            if use[1, k] != 0:
+                for v in range(len(total)):
+                    less[v] = sums[k, k, v] - both[v]
+                if kind == POISSON and may_skip(less[0], less[1], rest[0], rest[1], leaf_left + cost - left):
+                    continue
+                n_other = sizes[k, k] - n_both if has_sizes else 0.0
+                lost = cost + _loss_of_part(kind, less, less, True, n_other, N_min)
+                if lost < left:
+                    left = min(left, lost + _loss_of_part(kind, rest, less, False, n_left - n_other, N_min))
+        by_root[j] = left + right
+
+
+#: More errors than rows.
+MANY = np.int32(1 << 29)
+
+
+@kernel
+def _too_small(size: Any, N_min: Any) -> Any:
+    """Return more errors than rows where a leaf has samples, but too few."""
+    return MANY if np.int32(0) < size < N_min else np.int32(0)
+
+
+@entry
+def best_roots_of_two(
+    counts: Int32Array,
+    total: Int32Array,
+    cost: float,
+    N_min: int,
+    use: NDArray[np.uint8],
+    barred: Int32Array,
+    by_root: FloatArray,
+) -> None:
+    """Find the least errors of trees of two levels by their roots, of two classes; see :func:`best_roots`.
+
+    Parameters
+    ----------
+    counts, total
+        (2, T, T) rows of each class from both thresholds of a pair on, and (2,) of all.
+    cost, N_min, use, by_root
+        As for :func:`best_roots`; every sample is a row.
+    barred
+        (2, T) :data:`MANY` where a child, the left one first, may not split on a threshold, else 0.
+    """
+    T, least = counts.shape[1], np.int32(N_min)
+    c, d, is_sized = counts[0], counts[1], N_min > 1
+    for j in range(T):
+        by_root[j] = np.inf
+        if use[0, j] == 0:
+            continue
+        right_c, right_d = c[j, j], d[j, j]
+        left_c, left_d = total[0] - right_c, total[1] - right_d
+        best_left, best_right = MANY, MANY
+        for k in range(T):
+            both_c, both_d = c[j, k], d[j, k]
+            rest_c, rest_d = right_c - both_c, right_d - both_d
+            lost = barred[1, k] + min(both_c, both_d) + min(rest_c, rest_d)
+            if is_sized:
+                lost += _too_small(both_c + both_d, least) + _too_small(rest_c + rest_d, least)
+            best_right = min(best_right, lost)
+            on_c, on_d = c[k, k] - both_c, d[k, k] - both_d
+            off_c, off_d = left_c - on_c, left_d - on_d
+            lost = barred[0, k] + min(on_c, on_d) + min(off_c, off_d)
+            if is_sized:
+                lost += _too_small(on_c + on_d, least) + _too_small(off_c + off_d, least)
+            best_left = min(best_left, lost)
+        left = cost + best_left if best_left < MANY else np.inf
+        right = cost + best_right if best_right < MANY else np.inf
+        if use[1, T] == 0 and _too_small(left_c + left_d, least) == 0:
+            left = min(left, float(min(left_c, left_d)))
+        if use[2, T] == 0 and _too_small(right_c + right_d, least) == 0:
+            right = min(right, float(min(right_c, right_d)))
+        by_root[j] = left + right
+
+
+class PairSearch(CoverSearch):
+    """A search for the best tree of two or three levels by sums over pairs of thresholds.
+
+    As :class:`~mipforest.searches.exact.cover_search.CoverSearch`; what is known of sides is not used.
+    """
+
+    tables: Any  # PairTables, of two or three levels
+
+    def _tables(self, known: object) -> PairTables:
+        del known  # of covers
+        rows, tables = self.rows, PairTables.of(self.rows)
+        p, T, B = len(rows.rank), len(tables.feature), 2**self.depth - 1
+        box = self.box or Box(np.ones((B, p), dtype=bool), np.zeros(B, dtype=bool), np.full(p, -1))
+        #: (|B|, T + 1) what each node may split on, and whether it has to split; (T,) groups of thresholds.
+        self._use = np.column_stack([box.allowed[:, tables.feature], box.must]).astype(np.uint8)
+        self._group = np.asarray(box.group[tables.feature], dtype=np.int64)
+        self._kind = CLASSES if rows.loss in ("classes", "costs") else KIND_OF[rows.loss]
+        #: (2, T) lower bounds on the losses of both sides of each root, and whether it is open.
+        self._of_side, self._is_open = np.zeros((2, T)), self._use[0, :T] > 0
+        return tables
+
+    @property
+    def _least(self) -> float:
+        """Least bound of what is open, less the cost of the root's split."""
+        if self.tables is None:
+            return super()._least
+        return float(self._of_side.sum(axis=0)[self._is_open].min(initial=np.inf))
+
+    # ------------------------------------------------------------------ two levels
+
+    def _by_root(
+        self, sums: Any, sizes: FloatArray, of: tuple[FloatArray, float], use: NDArray[np.uint8]
+    ) -> FloatArray:
+        """Return the least losses of trees of two levels by their roots; see :func:`best_roots`."""
+        by_root, N_min = np.empty(len(self._is_open)), self.rows.N_min
+        if self.tables.is_counted:
+            if len(sums) == 2 and (self._group < 0).all():
+                barred = np.where(use[1:, :-1] > 0, 0, MANY).astype(np.int32)
+                # What predicting a class costs are the rows of the other one.
+                whole = of[0][::-1].astype(np.int32)
+                best_roots_of_two(sums, whole, self.cost, N_min, use, barred, by_root)
+                return by_root
+            sums = np.ascontiguousarray((sums.sum(axis=0) - sums).transpose(1, 2, 0), dtype=np.float64)
+        work = np.empty((2, sums.shape[2]))
+        best_roots(self._kind, sums, sizes, *of, self.cost, N_min, use, self._group, work, by_root)
+        return by_root
+
+    def _two(self) -> int:
+        """Search all trees of two levels."""
+        if self.stop[MAX_PAIRS] <= 0:
+            return STOPPED
+        value = self._of_all()
+        j = int(value.argmin())
+        if value[j] + self.cost < self._known - self.tolerance:
+            self._known, self.splits = float(value[j]) + self.cost, [self._split(j)]
+        self._of_side[0], self._is_open[:] = value, False
+        return DONE
+
+    def _of_all(self) -> FloatArray:
+        """Return the least losses of all trees of two levels by their roots, beside the root's cost."""
+        tables, every = self.tables, np.ones(self.rows.rank.shape[1], dtype=bool)
+        self.pairs += len(tables.feature)
+        return self._by_root(tables.sums, tables.sizes, tables.total_of(every), self._use[:3])
+
+    def _split(self, j: int) -> tuple[int, int]:
+        return (int(self.tables.feature[j]), int(self.tables.threshold[j])) if j >= 0 else (-1, -1)
+
+    def each_threshold(
+        self, *, deadline: float = np.inf, look: Callable[[], bool] | None = None
+    ) -> FloatArray:
+        """Find the value of the best tree for every threshold of its root; see :class:`CoverSearch`."""
+        if self.depth != 2 or self.is_trivial:
+            return super().each_threshold(deadline=deadline, look=look)
+        self._two()
+        value: FloatArray = self._of_side[0] + self.cost
+        return value
+
+    def by_threshold(self, first: IntArray) -> FloatArray:
+        """Return a lower bound on the loss of every tree by its root's threshold; infinite if a side is too small."""
+        if self.tables is None:
+            return super().by_threshold(first)
+        bounds = np.where(self._use[0, :-1] > 0, self._of_side.sum(axis=0) + self.cost, np.inf)
+        rank, (low, high) = self.tables.threshold, self.rows.allowed()[self.tables.feature].T
+        bounds[(rank < low) | (rank > high)] = np.inf
+        return bounds
+
+    # ------------------------------------------------------------------ three levels
+
+    def _evaluate_root(self, r: int) -> tuple[list[float], list[int]]:
+        """Return the least losses of both sides of a root, and the roots of their trees, -1 for leaves."""
+        tables, losses, roots = self.tables, [0.0, 0.0], [-1, -1]
+        right = tables.right[r]
+        sums, sizes = tables.pairs_of(right)
+        again = self._group == self._group[r] if self._group[r] >= 0 else np.zeros(len(right), dtype=bool)
+        for side in (1, 0):
+            use = self._use[[1 + side, 3 + 2 * side, 4 + 2 * side]]
+            if again.any():
+                use[:, :-1][:, again] = 0
+            if side == 0:
+                sums, sizes = tables.sums - sums, tables.sizes - sizes
+            total, size = tables.total_of(right if side else ~right)
+            by_root = self._by_root(sums, sizes, (total, size), use)
+            j = int(by_root.argmin())
+            leaf = np.inf
+            if not use[0, -1] and (self.rows.N_min <= 1 or not 0 < size < self.rows.N_min):
+                leaf = self._loss_of(total)
+            losses[side] = min(leaf, self.cost + float(by_root[j]))
+            roots[side] = j if losses[side] < leaf - self.tolerance else -1
+        return losses, roots
+
+    def _loss_of(self, total: FloatArray) -> float:
+        """Return the loss of one leaf by its sums (V,)."""
+        if self._kind == CLASSES:
+            return max(0.0, float(total.min()))
+        return float(self.rows.loss_of(total))
+
+    def _close_root(self, r: int, losses: list[float], roots: list[int]) -> None:
+        """Keep the tree of a root that was evaluated, and raise the bounds of other roots."""
+        self.pairs += len(self._is_open)
+        self._is_open[r] = False
+        value = sum(losses) + self.cost
+        if value < self._known - self.tolerance:
+            self._known, self.splits = value, [self._split(r), *map(self._split, roots)]
+        if self.rows.N_min <= 1 and (self._group < 0).all():  # else roots have trees of their own
+            self.evaluated.append((*self._split(r), losses[0], losses[1]))
+            # Rows on the left of r that another root has on the right, and the other way round.
+            lost = self.tables.moved[:, r], self.tables.moved[r]
+            for side in range(2):
+                bound = losses[side] - lost[side]
+                np.maximum(self._of_side[side], bound, out=self._of_side[side], where=self._is_open)
+        self._of_side[:, r] = losses
+        self._is_open &= self._of_side.sum(axis=0) < self._known - self.cost - self.tolerance
+
+    def _roots(self, gap: float) -> list[int]:
+        """Return the open roots in which a better tree may be, in the order of their trees of two levels."""
+        room = self._known - self.cost - max(self.tolerance, gap * abs(self._known))
+        is_open = self._is_open & (self._of_side.sum(axis=0) < room)
+        return [r for r in self._order if is_open[r]] if self._order else np.flatnonzero(is_open).tolist()
+
+    def _begin_three(self) -> None:
+        #: Roots, those of the best trees of two levels first.
+        self._order = np.argsort(self._of_all(), kind="stable").tolist() if self.stop[MAX_PAIRS] > 0 else []
+
+    def _loop(self, gap: float) -> int:
+        """Evaluate roots, one after the other, until none is left or the search is stopped."""
+        while roots := self._roots(gap):
+            if self.stop[FLAG] or self.pairs >= self.stop[MAX_PAIRS]:
+                return STOPPED
+            self._close_root(roots[0], *self._evaluate_root(roots[0]))
+        return DONE
+
+    def compile(self, *, is_long: bool, is_short: bool) -> None:  # noqa: ARG002
+        """Run what is compiled."""
+        self._two()
+
+    def _batches_of_three(self, gap: float, submit: Callable[..., list[Any]]) -> bool:
+        """Evaluate roots, many at a time, until none is left or the search is stopped."""
+        while roots := self._roots(gap):
+            if self.stop[FLAG] or self.pairs >= self.stop[MAX_PAIRS]:
+                return False
+            # The first ones are known before many are begun.
+            batch = roots[: min(AT_A_TIME, 1 + (len(self._is_open) - len(roots)) // 2)]
+            for r, found in zip(batch, submit(self._evaluate_root, [(r,) for r in batch]), strict=True):
+                self._close_root(r, *found)
+        return True

@@ -1,0 +1,148 @@
+"""Sums over pairs of thresholds: the same trees as by covers and as by enumeration, on tables of few thresholds."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from seeds import seeds
+from test_boxes import agree, drawn
+from test_exact_search import agree_with_enumeration
+from tolerance import at_most, same
+from univariate_cases import hold_for_all
+
+from mipforest.data import Dataset
+from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.problem.structure import UnivariateProblem
+from mipforest.searches.exact import cover_search
+from mipforest.searches.exact import search as exact_module
+from mipforest.searches.exact.cover_search import CoverSearch
+from mipforest.searches.exact.pair_counts import PairSearch, are_faster
+from mipforest.searches.exact.search import exact_search, rows_of
+
+#: Losses, with what makes a problem of each kind: counted by bits, by sums over classes, of costs, of numbers.
+KINDS = {
+    "two classes": {"K": 2},
+    "three classes": {"K": 3},
+    "fractions": {"K": 2, "weights": (0.5, 1.7)},
+    "whole weights": {"K": 2, "weights": (1.0, 3.0)},
+    "costs": {"K": 3, "costs": True},
+    "squared": {"loss": "squared"},
+    "deviance": {"loss": "deviance"},
+}
+
+
+def by_pairs(rows, depth):
+    """The search by pairs wherever it takes the rows."""
+    return PairSearch if rows.has_sums and depth > 1 else CoverSearch
+
+
+@pytest.fixture
+def pairs(monkeypatch):
+    monkeypatch.setattr(exact_module, "search_for", by_pairs)
+
+
+def indicators(seed, *, n=200, p=9, loss="classes", K=2, weights=None, costs=False, N_min=1, split_cost=0.0):
+    """A table of indicators and of one feature of a few values."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((n, p)) < rng.uniform(0.2, 0.8, p)).astype(float)
+    X[:, 0] = rng.integers(0, 5, n)
+    signal = X[:, 1] + X[:, 2] * X[:, 3] + (X[:, 0] > 2)
+    noisy = np.where(rng.random(n) < 0.3, rng.integers(0, K, n), np.minimum(signal, K - 1)).astype(int)
+    y = noisy if loss == "classes" else np.round(signal + rng.random(n), 2)
+    data = Dataset.from_arrays(X, y, task="classification" if loss == "classes" else "regression")
+    return UnivariateProblem(
+        thresholds=find_thresholds(data),
+        y=np.asarray(data.y),
+        loss=loss,
+        N_min=N_min,
+        split_cost=split_cost,
+        weight=None if weights is None else rng.choice(weights, n),
+        costs=rng.random((K, K)) * (1 - np.eye(K)) if costs else None,
+    )
+
+
+def enumerated_by_pairs(seed):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact_module, "search_for", by_pairs)
+        agree_with_enumeration(seed)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_value_tree_and_bounds_are_those_of_enumeration(seed):
+    enumerated_by_pairs(seed)
+
+
+@pytest.mark.slow
+def test_value_tree_and_bounds_are_those_of_enumeration_in_more_cases():
+    hold_for_all(enumerated_by_pairs, range(24, 500))
+
+
+@pytest.mark.parametrize("seed", seeds(30, 1500))
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_best_tree_of_a_box(depth, seed, pairs):
+    problem, box = drawn(seed, depth)
+    if box is not None:
+        agree(problem, depth, box)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", seeds(3, 40))
+def test_values_and_bounds_are_those_of_covers(seed, kind, monkeypatch):
+    problem = indicators(seed, **KINDS[kind], N_min=(1, 15)[seed % 2], split_cost=(0.0, 0.8)[seed // 2 % 2])
+    for depth in (2, 3):
+        found = []
+        for search in (CoverSearch, PairSearch):
+            monkeypatch.setattr(exact_module, "search_for", lambda *_, search=search: search)
+            found.append(exact_search(problem, depth))
+        assert all(outcome.ended for outcome in found)
+        assert same(found[0].value, found[1].value)
+        assert same(found[0].bound, found[1].bound)
+
+
+@pytest.mark.parametrize("kind", ["two classes", "squared"])
+def test_the_outcome_is_the_same_for_any_number_of_threads(kind, monkeypatch, pairs):
+    monkeypatch.setattr(cover_search, "LONG", 0)
+    problem = indicators(1, n=300, **KINDS[kind])
+    one, three = (exact_search(problem, 3, threads=threads) for threads in (1, 3))
+    assert (one.chosen == three.chosen).all()
+    assert (one.value, one.nodes) == (three.value, three.nodes)
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+@pytest.mark.parametrize("kind", ["two classes", "three classes", "deviance"])
+def test_a_search_that_is_stopped_has_a_true_bound(kind, depth, monkeypatch, pairs):
+    problem = indicators(2, n=400, **KINDS[kind])
+    whole = exact_search(problem, depth)
+    monkeypatch.setattr(cover_search, "LONG", 0)
+    monkeypatch.setattr(cover_search, "INTERVAL", 0.0002)
+    for limit in (0, 20, 60):
+        stopped = exact_search(problem, depth, best=1000.0, most_nodes=limit)
+        assert at_most(stopped.bound, whole.value)
+        assert at_most(whole.value, stopped.value)
+        assert (stopped.by_threshold <= whole.by_threshold + 1e-9).all()
+    heard = exact_search(problem, depth, on_progress=lambda *_: True)
+    assert at_most(heard.bound, whole.value)
+
+
+def test_tables_of_few_thresholds_are_searched_by_pairs_and_others_by_covers():
+    few = rows_of(indicators(0, n=2000, p=60))[0]
+    assert are_faster(few, 2)
+    assert are_faster(few, 3)
+    rng = np.random.default_rng(0)
+    many = Dataset.from_arrays(rng.random((300, 8)), rng.integers(0, 2, 300))
+    problem = UnivariateProblem(thresholds=find_thresholds(many), y=many.y, loss="classes")
+    assert not are_faster(rows_of(problem)[0], 2)
+
+
+def test_bounds_on_other_roots_never_exceed_what_their_sides_lose(pairs):
+    """What moving rows can change is a bound for both sides, whichever root was evaluated."""
+    problem = indicators(3, n=150, p=7, K=2)
+    rows, _ = rows_of(problem)
+    search = PairSearch(rows, 3, cost=0.0, tolerance=0.0, incumbent=np.inf)
+    evaluate = partial(PairSearch._evaluate_root, search)
+    truth = np.array([evaluate(r)[0] for r in range(len(search.tables.feature))]).T
+    for r in range(truth.shape[1]):
+        fresh = PairSearch(rows, 3, cost=0.0, tolerance=0.0, incumbent=np.inf)
+        fresh._close_root(r, truth[:, r].tolist(), [-1, -1])
+        assert (fresh._of_side <= truth + 1e-9).all()
+        assert (fresh._of_side[:, r] == truth[:, r]).all()
