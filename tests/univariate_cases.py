@@ -40,12 +40,9 @@ def deviance(y, weight):
 
 
 class Case:
-    """A small problem with ties, duplicates, constant features, weights, costs of classes and leaf sizes.
+    """A small problem with ties, duplicates, constant features, weights, costs of classes and leaf sizes."""
 
-    With ``medians``, its loss is one that certificates state.
-    """
-
-    def __init__(self, seed, *, medians=False):
+    def __init__(self, seed):
         rng = np.random.default_rng(seed)
         n, p, K = int(rng.integers(6, 13)), int(rng.integers(1, 4)), int(rng.integers(2, 5))
         X = rng.integers(0, int(rng.integers(2, 7)), (n, p)).astype(float)
@@ -54,13 +51,12 @@ class Case:
         if seed % 5 == 0:
             X[n // 2 :] = X[: n - n // 2]
         self.loss = LOSSES[seed % 3]
-        if self.loss == "squared" and seed // 3 % 3 == 2 and not medians:
+        if self.loss == "squared" and seed // 3 % 3 == 2:
             self.loss = "deviance"
         self.n_min = min(n, int(rng.integers(1, 6)) if rng.random() < 0.5 else 1)
         self.depth = int(rng.integers(1, 5)) if n < 9 else int(rng.integers(1, 4))
         self.split_cost = float(rng.choice([0.0, 0.3, 1.0]))
-        levels = self.loss == "absolute" and not medians
-        self.level = (0.5, 0.9, 0.5, 0.2)[seed // 3 % 4] if levels else 0.5
+        self.level = (0.5, 0.9, 0.5, 0.2)[seed // 3 % 4] if self.loss == "absolute" else 0.5
         weight = None if rng.random() < 0.5 else rng.choice([1.0, 2.0, 0.5, 0.37], n)
         costs = None
         if self.loss == "classes":

@@ -264,7 +264,7 @@ def _checked(lines: Lines, exact: bool) -> Certified | CertifiedUnivariate:
         if lines.number == 1:
             header = object_of(text)
             if header.get("mipforest_certificate") == UNIVARIATE:
-                return check_univariate(Words.read(header), header.get("sha256"), lines)
+                return check_univariate(Words.read(header), header.get("sha256"), lines, exact=exact)
         check.take(text, lines.number)
     lines.number = 0
     return check.end()

@@ -1,8 +1,9 @@
 """Check certificates of univariate trees: intervals of thresholds, and what the rows on both sides lose at least.
 
-The samples of a certificate are rounded to whole numbers once, so that no tree loses more than before
-(:class:`Losses`). All that follows is addition and comparison of whole numbers: the check sorts the samples, and for
-every interval of thresholds it computes what the rows left of its first and right of its last threshold lose at least.
+The losses of a certificate are rounded to whole numbers once, so that no tree loses more than before
+(:mod:`mipforest.certificates.losses`). All that follows is addition and comparison of whole numbers: the check sorts
+the samples, and for every interval of thresholds it computes what the rows left of its first and right of its last
+threshold lose at least.
 ``docs/certificates.md`` has the statement, the proof and the format.
 """
 
@@ -14,14 +15,33 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.certificates.constraints import MAX_LEVELS, Box, Constraints, LabelLimit, Reader
+from mipforest.certificates.constraints import MAX_LEVELS, Box, Constraints, Reader
+from mipforest.certificates.losses import (
+    ABSOLUTE,
+    DEVIANCE,
+    ERRORS,
+    LEAST_EXPONENT,
+    LOSSES,
+    MAX_CELLS,
+    MAX_CLASSES,
+    MEDIAN,
+    MOST,
+    MOST_EXPONENT,
+    SQUARED,
+    Grid,
+    Losses,
+    Problem,
+    leaf_value,
+    objective_bound,
+    raised,
+    rounded,
+)
 from mipforest.certificates.nodes import (
     CertificateError,
     double_above,
@@ -34,18 +54,11 @@ from mipforest.certificates.nodes import (
 if TYPE_CHECKING:
     from mipforest.certificates import Words
 
-#: The format, and losses that a leaf may be charged.
+#: The format.
 UNIVARIATE = 3
-ERRORS, SQUARED, ABSOLUTE = "errors", "squared", "absolute"
-
-#: What all rows lose at most, in units of the grid, and sums of weights and targets: whole numbers that doubles hold.
-MOST = 1 << 52
 
 #: Loss of a tree that does not exist, as its leaves would be too small.
 NEVER = 1 << 60
-
-#: Most classes, samples times features, and rows times predictions of the table of losses.
-MAX_CLASSES, MAX_CELLS = 1000, 1 << 27
 
 #: Most entries of a sum over rows and intervals that is held at a time: half a megabyte.
 BLOCK = 1 << 16
@@ -53,269 +66,11 @@ BLOCK = 1 << 16
 #: Values of a feature, and entries of a matrix, up to which sums are products of matrices: faster than counting.
 DENSE, MAX_DENSE = 30, 1 << 22
 
-#: Exponents of grids: powers of two beyond these are no doubles.
-LEAST_EXPONENT, MOST_EXPONENT = -1000, 1000
-
 #: Share by which a claimed objective, a sum of doubles, may miss the value of the tree.
 ROUNDING = Fraction(1, 10**9)
 
-#: Share by which a sum of two quotients of doubles is raised: four roundings miss it by less than 5 / 2**53.
-RAISED = 1.0 + 2.0**-48
-
 _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 _HEX = re.compile(r"-?0x[01]\.?[0-9a-f]{0,13}p[+-]\d{1,4}")
-
-
-class Grid(NamedTuple):
-    """How numbers are rounded to whole ones.
-
-    Attributes
-    ----------
-    loss
-        Exponent s: losses are whole multiples of ``2**-s``.
-    weight, target
-        Exponents of weights and targets, of other losses than errors.
-    centre
-        What targets are reduced by first, of the squared loss.
-    error
-        Units of the loss by which rounded targets may raise the loss of a tree, an upper bound.
-    """
-
-    loss: int
-    weight: int = 0
-    target: int = 0
-    centre: float = 0.0
-    error: int = 0
-
-
-class Problem(NamedTuple):
-    """What trees are charged, in the numbers of a certificate.
-
-    Attributes
-    ----------
-    loss
-        :data:`ERRORS`, :data:`SQUARED` or :data:`ABSOLUTE`.
-    depth, N_min
-        Most levels of splits, and least number of samples in a leaf.
-    split_cost, unit
-        Cost of a split, and what all charges are divided by in the objective.
-    costs
-        (K, K) cost of predicting the class of a column for a sample of the class of a row; (0, 0) of other losses.
-    X, y, weight
-        (n, p) features, (n,) classes or targets, and (n,) weights.
-    """
-
-    loss: str
-    depth: int
-    N_min: int
-    split_cost: float
-    unit: float
-    costs: FloatArray
-    X: FloatArray
-    y: FloatArray
-    weight: FloatArray
-
-    def digest(self) -> str:
-        """Return the SHA-256 of the samples, whatever their order.
-
-        It is that of their number n and the number of features (64-bit whole numbers), then of each sample, in the
-        order of their numbers, its features, class or target, and weight (doubles, 0 without a sign); all
-        little-endian.
-        """
-        table = np.column_stack([self.X, self.y, self.weight]) + 0.0  # -0 becomes 0
-        table = table[np.lexsort(table.T[::-1])]
-        digest = sha256(np.array(self.X.shape, dtype="<i8").tobytes())
-        digest.update(np.ascontiguousarray(table, dtype="<f8").tobytes())
-        return digest.hexdigest()
-
-
-class Losses(NamedTuple):
-    """Losses of rows in whole numbers: no tree loses more by them than by the problem's, beside ``Grid.error``.
-
-    Attributes
-    ----------
-    group
-        (n,) the row of each sample: samples that are equal in all features are one.
-    size
-        (m,) samples of each row.
-    table
-        (m, M) loss of each row for each prediction; of the squared loss weight, weighted target and weighted square.
-    squared
-        Whether it is the squared loss.
-    shift
-        Of the squared loss, exponent of the unit of squared weighted targets, divided by weights, in units of the loss.
-    split_cost
-        Cost of a split.
-    error
-        Units by which rounded targets may raise the loss of a tree, an upper bound.
-    moved
-        Under limits on labels, units that a tree within them loses at least beside what the table says, which has
-        prices; below 0 if the table says too much.
-    """
-
-    group: IntArray
-    size: IntArray
-    table: IntArray
-    squared: bool
-    shift: int
-    split_cost: int
-    error: int
-    moved: int
-
-
-def rounded(problem: Problem, grid: Grid, limits: Sequence[LabelLimit] = ()) -> Losses:
-    r"""Round the losses of a problem to whole numbers, downwards, with the prices of limits on labels.
-
-    Errors and absolute losses are a table over predictions. With the squared loss, the weights w are rounded down, and
-    the products of weights and targets, u, to the nearest whole number: the loss of a leaf is
-    :math:`\sum u^2 / w - (\sum u)^2 / \sum w`.
-
-    Raises
-    ------
-    CertificateError
-        If the numbers are beyond the grid.
-    """
-    n, p = problem.X.shape
-    require(n * (p + 2) <= MAX_CELLS, f"{n} samples of {p} features are too many for the check")
-    require(len(problem.costs) <= MAX_CLASSES, f"{len(problem.costs)} classes are more than {MAX_CLASSES}")
-    _, group = np.unique(problem.X, axis=0, return_inverse=True)
-    group = group.ravel().astype(np.int64)
-    m, size = int(group.max()) + 1, np.bincount(group)
-    split_cost = _floor(problem.split_cost, grid.loss)
-    require(split_cost < MOST, "the cost of a split is beyond the grid")
-    shift = error = moved = 0
-    if problem.loss == ERRORS:
-        rows, moved = charges(problem, grid.loss, limits)
-    else:
-        w = _floors(problem.weight, grid.weight)
-        if problem.loss == SQUARED:
-            rows, shift, error = _squares(problem, w, grid)
-        else:
-            rows, error = _distances(problem, w, grid)
-    # In doubles first: nothing is added that could overflow.
-    most = np.abs(rows.astype(np.float64)).sum(axis=0).max(initial=0.0)
-    require(most < MOST, f"the samples lose {most:.3g} units of the grid, and it has {MOST}")
-    table = np.zeros((m, rows.shape[1]), np.int64)
-    np.add.at(table, group, rows)
-    return Losses(
-        group, size.astype(np.int64), table, problem.loss == SQUARED, shift, split_cost, error, moved
-    )
-
-
-def _floor(value: float, exponent: int) -> int:
-    return math.floor(Fraction(value) * Fraction(2) ** exponent)
-
-
-def _floors(values: FloatArray, exponent: int) -> IntArray:
-    """Return doubles, at least 0, in units of ``2**-exponent``, rounded down; powers of two scale exactly."""
-    with np.errstate(over="ignore", under="ignore"):
-        scaled = np.ldexp(values, exponent)
-    require(bool((scaled < MOST).all()), "a weight is beyond the grid")
-    return np.floor(scaled).astype(np.int64)
-
-
-def _errors(problem: Problem, exponent: int) -> IntArray:
-    """Return (n, K) what each prediction costs each sample."""
-    K = len(problem.costs)
-    kinds, of = np.unique(np.column_stack([problem.y, problem.weight]), axis=0, return_inverse=True)
-    known = np.zeros((len(kinds), K), np.int64)
-    for i, (y, w) in enumerate(kinds.tolist()):
-        for k, cost in enumerate(problem.costs[int(y)].tolist()):
-            loss = math.floor(Fraction(w) * Fraction(cost) * Fraction(2) ** exponent)
-            require(loss < MOST, f"a sample loses {written(loss)} units of the grid, and it has {MOST}")
-            known[i, k] = loss
-    rows: IntArray = known[of.ravel()]
-    return rows
-
-
-def charges(problem: Problem, exponent: int, limits: Sequence[LabelLimit]) -> tuple[IntArray, int]:
-    r"""Return (n, K) what each prediction costs each sample with the prices of limits, and :attr:`Losses.moved`.
-
-    The price of what a label uses, :math:`\lambda u`, is rounded down, and that of a limit, :math:`\lambda h`, up. A
-    tree within the limits uses h at most, so it loses no less than the priced costs of its labels, less all
-    :math:`\lambda h`. Of these costs each sample's least one is taken out, which every tree has.
-    """
-    rows, moved = _errors(problem, exponent), 0
-    for limit in limits:
-        price = Fraction(limit.price) * Fraction(2) ** exponent
-        values, of = np.unique(limit.use, return_inverse=True)
-        priced = [math.floor(price * Fraction(value)) for value in values.tolist()]
-        whole_limit = math.ceil(price * Fraction(limit.most))
-        most = max(abs(whole_limit), *map(abs, priced))
-        require(most < MOST, f"a limit on labels has {written(most)} units of the grid, and it has {MOST}")
-        rows = rows + np.array(priced, np.int64)[of.reshape(limit.use.shape)]
-        moved -= whole_limit
-    if limits:
-        least = rows.min(axis=1)
-        rows, moved = rows - least[:, None], moved + int(least.sum(dtype=object))
-    return rows, moved
-
-
-def _squares(problem: Problem, w: IntArray, grid: Grid) -> tuple[IntArray, int, int]:
-    """Return (n, 3) weights, weighted targets and weighted squares, the exponent of their unit, and the error."""
-    # Doubles that are the same wherever IEEE arithmetic is: a difference, a product, a power of two, a rounding.
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        u = np.rint(np.ldexp(w * (problem.y - grid.centre), grid.target))
-    require(bool((np.abs(u) < MOST).all()), "a target is beyond the grid")
-    u = np.where(w == 0, 0.0, u).astype(np.int64)
-    shift = grid.weight + 2 * grid.target - grid.loss
-    require(
-        0 <= shift <= 120, f"the grid of targets is {shift} bits finer than that of losses, and not 0 to 120"
-    )
-    pairs = zip(w.tolist(), u.tolist(), strict=True)
-    q = [b * b // (a << shift) if a else 0 for a, b in pairs]
-    total = sum(q)
-    require(total < MOST, f"the samples lose {total:.3g} units of the grid, and it has {MOST}")
-    # Each u misses its value by less than 2: half a unit by rounding, and two roundings of numbers below 2**52. By the
-    # triangle inequality of the norm whose square the loss is, a tree loses less by at most twice the product of the
-    # norms of what is missed and of all targets.
-    kinds, counts = np.unique(w[w > 0], return_counts=True)
-    missed = sum((4 * c << 60) // a + 1 for a, c in zip(kinds.tolist(), counts.tolist(), strict=True))
-    error = math.isqrt((4 * missed * (total + len(w))) >> (60 + shift)) + 1
-    return np.column_stack([w, u, np.array(q, np.int64)]), shift, error
-
-
-def _distances(problem: Problem, w: IntArray, grid: Grid) -> tuple[IntArray, int]:
-    """Return (n, M) the loss of each sample for each target as the prediction, and the error."""
-    with np.errstate(over="ignore"):
-        scaled = np.rint(np.ldexp(problem.y, grid.target))
-    require(bool((np.abs(scaled) < MOST).all()), "a target is beyond the grid")
-    y = scaled.astype(np.int64)
-    values = np.unique(y)
-    require(
-        len(y) * len(values) <= MAX_CELLS,
-        f"{len(y)} samples have {len(values)} targets: too many for the check",
-    )
-    shift = grid.weight + grid.target - grid.loss
-    require(
-        0 <= shift <= 60, f"the grid of targets is {shift} bits finer than that of losses, and not 0 to 60"
-    )
-    far = np.abs(y[:, None] - values)
-    require(bool((far.astype(np.float64) * w[:, None] < 2.0**62).all()), "a loss is beyond the grid")
-    # A rounded target misses its value by half a unit at most.
-    error = (int(w.sum(dtype=object)) >> (shift + 1)) + 1
-    return (far * w[:, None]) >> shift, error
-
-
-def raised(problem: Problem, units: int, grid: Grid) -> int:
-    """Return the least loss, in units of the grid, that a tree may have from a bound on.
-
-    Whole weights and costs make a whole number of errors beside the costs of at most so many splits.
-    """
-    numbers = np.concatenate([problem.weight, problem.costs.ravel()])
-    if grid.loss < 0 or problem.loss != ERRORS or not (numbers == np.rint(numbers)).all():
-        return units
-    step, cost = 1 << grid.loss, Fraction(problem.split_cost) * 2**grid.loss
-    up, down = math.ceil(cost), math.floor(cost)
-    losses = [max(0, -((k * up - units) // step)) * step + k * down for k in range(2**problem.depth)]
-    least: int = min(losses)
-    return max(units, least)
-
-
-def objective_bound(losses: int, grid: Grid, unit: float) -> Fraction:
-    """Return the bound on the objective that a bound on the rounded losses proves; at least 0, as no loss is less."""
-    units = max(0, losses - grid.error)
-    return units / Fraction(2) ** grid.loss / Fraction(unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,7 +171,7 @@ def _integer(word: str, what: str, low: int, high: int) -> int:
     return whole(int(word), what, low, high)
 
 
-def check(words: Words, stated: object, lines: Lines) -> CertifiedUnivariate:
+def check(words: Words, stated: object, lines: Lines, *, exact: bool = False) -> CertifiedUnivariate:
     """Check a certificate of univariate trees.
 
     Parameters
@@ -425,6 +180,8 @@ def check(words: Words, stated: object, lines: Lines) -> CertifiedUnivariate:
         What the first line calls the problem, and the digest of the samples that it states.
     lines
         All lines but the first one.
+    exact
+        Compute quotients and logarithms in whole numbers too, instead of doubles that are raised.
 
     Raises
     ------
@@ -441,7 +198,7 @@ def check(words: Words, stated: object, lines: Lines) -> CertifiedUnivariate:
         following[:1] == ["grid"], "no line 'grid' in its place; is the file a certificate, and complete?"
     )
     grid = _grid(following[1:], problem.loss)
-    losses = rounded(problem, grid, limits)
+    losses = rounded(problem, grid, limits, exact=exact)
     enough = grid.error >= losses.error
     require(enough, f"rounded targets may raise a loss by {losses.error} units of the grid, not {grid.error}")
     objective, tree = _tree(lines.words("tree"), problem)
@@ -481,9 +238,9 @@ def _constraints(problem: Problem, lines: Lines) -> tuple[Constraints, list[str]
 def read_problem(lines: Lines) -> Problem:
     """Read what trees are charged, and the samples."""
     head = lines.words("problem")
-    require(len(head) == 8, "the line 'problem' has no eight entries")
+    require(len(head) == 9, "the line 'problem' has no nine entries")
     loss = head[0]
-    require(loss in (ERRORS, SQUARED, ABSOLUTE), f"loss {loss[:40]!r} is none of errors, squared, absolute")
+    require(loss in LOSSES, f"loss {loss[:40]!r} is none of {', '.join(LOSSES)}")
     depth = _integer(head[1], "depth", 1, MAX_LEVELS + 1)
     n, p = _integer(head[2], "samples", 1, 1 << 31), _integer(head[3], "features", 1, 1 << 31)
     require(n * (p + 2) <= MAX_CELLS, f"{n} samples of {p} features are too many for the check")
@@ -493,6 +250,9 @@ def read_problem(lines: Lines) -> Problem:
     split_cost = _double(head[6], "the cost of a split", least=0.0)
     unit = _double(head[7], "the unit", least=0.0)
     require(unit > 0, "the unit is 0")
+    level = _double(head[8], "the level", least=0.0)
+    require(0 < level < 1, f"the level of a quantile is {level:g}, and not between 0 and 1")
+    require(loss == ABSOLUTE or level == MEDIAN, f"the {loss} loss has no quantile of level {level:g}")
     costs = np.zeros((K, K))
     for k in range(K):
         row = lines.words("cost")
@@ -510,7 +270,7 @@ def read_problem(lines: Lines) -> Problem:
     if loss == ERRORS:
         classes = (y == np.floor(y)) & (y >= 0) & (y < K)
         require(bool(classes.all()), f"the class of a sample is none of 0 to {K - 1}")
-    return Problem(loss, depth, N_min, split_cost, unit, costs, np.ascontiguousarray(X), y, weight)
+    return Problem(loss, depth, N_min, split_cost, unit, costs, np.ascontiguousarray(X), y, weight, level)
 
 
 def _grid(words: list[str], loss: str) -> Grid:
@@ -521,7 +281,8 @@ def _grid(words: list[str], loss: str) -> Grid:
         for word, name in zip(words, names, strict=False)
     ]
     centre = _double(words[3], "the centre")
-    require(loss == SQUARED or centre == 0, "only targets of the squared loss have a centre")
+    centred = loss in (SQUARED, DEVIANCE)
+    require(centred or centre == 0, f"targets of the {loss} loss have no centre, and it is {centre:g}")
     loss_exponent, weight, target = exponents
     return Grid(loss_exponent, weight, target, centre, _integer(words[4], "the error of the grid", 0, MOST))
 
@@ -583,7 +344,7 @@ def value_of(
                 require(leaves[node] >= 0, "a leaf of the claimed tree has no label")
                 labels[rows] = leaves[node]
             own = None if leaves is None else leaves[node]
-            total += _leaf(problem, rows, own) if len(rows) else Fraction(0)
+            total += leaf_value(problem, rows, own) if len(rows) else Fraction(0)
             continue
         total += Fraction(problem.split_cost)
         right = problem.X[rows, f] >= threshold
@@ -593,42 +354,6 @@ def value_of(
     for limit in constraints.labels:
         require(limit.excess(labels) <= 0, "the labels of the claimed tree use more than a limit")
     return total / Fraction(problem.unit)
-
-
-def _leaf(problem: Problem, rows: IntArray, label: int | None = None) -> Fraction:
-    """Return the loss of a leaf with its best prediction, or with a label."""
-    y, weight = problem.y[rows].tolist(), problem.weight[rows].tolist()
-    if problem.loss == ERRORS:
-        of_class = [Fraction(0)] * len(problem.costs)
-        for k, w in zip(y, weight, strict=True):
-            of_class[int(k)] += Fraction(w)
-        costs = [[Fraction(c) for c in row] for row in problem.costs.tolist()]
-        return min(
-            sum((w * row[k] for w, row in zip(of_class, costs, strict=True)), Fraction(0))
-            for k in (range(len(costs)) if label is None else (label,))
-        )
-    if problem.loss == SQUARED:
-        # Whole multiples of one power of two: sums of fractions would be reduced at every step.
-        w, below = _multiples(weight)
-        v, under = _multiples(y)
-        W, S = sum(w), sum(a * b for a, b in zip(w, v, strict=True))
-        Q = sum(a * b * b for a, b in zip(w, v, strict=True))
-        return Fraction(Q * W - S * S, W * below * under * under)
-    pairs = sorted(zip(y, weight, strict=True))
-    half, seen, median = sum(map(Fraction, weight)) / 2, Fraction(0), Fraction(0)
-    for target, w in pairs:
-        seen += Fraction(w)
-        if seen >= half:
-            median = Fraction(target)
-            break
-    return sum((Fraction(w) * abs(Fraction(target) - median) for target, w in pairs), Fraction(0))
-
-
-def _multiples(values: list[float]) -> tuple[list[int], int]:
-    """Return doubles as whole multiples of one over a power of two, and that power."""
-    ratios = [value.as_integer_ratio() for value in values]
-    most = max(below for _, below in ratios)
-    return [above * (most // below) for above, below in ratios], most
 
 
 class _Ordered(NamedTuple):
@@ -732,7 +457,7 @@ class _Proof:
         self.claims += 1
         require(size > 0, f"{b} is claimed of no samples, and the splits cost {self.floor[node]}")
         if not self.box.must[node]:
-            leaf = int(self._leaf(self.losses.table[rows].sum(axis=0)[None])[0])
+            leaf = int(self.losses.leaf(self.losses.table[rows].sum(axis=0)[None])[0])
             require(leaf >= b, f"one leaf loses {leaf}, and {b} is claimed of {size} samples")
         if levels == 1:
             everywhere, below = np.zeros(len(rows), np.int64), np.ones(1, np.int64)
@@ -809,21 +534,6 @@ class _Proof:
             f"thresholds {low[worst]} to {high[worst]} of feature {f}: proven is {value[worst]}, claimed {b}",
         )
 
-    def _leaf(self, totals: IntArray) -> IntArray:
-        """Return the losses of leaves (k,) from the sums of their rows (k, M), rounded down."""
-        if not self.losses.squared:
-            least: IntArray = totals.min(axis=1)
-            return least
-        w, u, q = totals.T
-        return np.asarray(np.maximum(0, q - self._saved(u.astype(np.float64), w.astype(np.float64))))
-
-    def _saved(self, *sums: FloatArray) -> IntArray:
-        """Return the sum of squared weighted targets over weights, of one leaf or of two, rounded up."""
-        total = np.zeros(sums[0].shape)
-        for u, w in zip(sums[::2], sums[1::2], strict=True):
-            total += np.divide(u * u, w, out=np.zeros(u.shape), where=w > 0)
-        return np.ceil(np.ldexp(total * RAISED, -self.losses.shift)).astype(np.int64) + 1
-
     def _in_order(self, rows: IntArray, place: Place) -> _Ordered:
         """Return where rows stand among the values of each feature that a node may split on."""
         node, features = place.node, np.flatnonzero(self._usable(place))
@@ -874,7 +584,7 @@ class _Proof:
         columns = losses.table[rows].T.astype(np.float64)
         totals = np.array([np.bincount(first, column, k + 1)[:k].cumsum() for column in columns]).T
         size = np.bincount(first, losses.size[rows], k + 1)[:k].cumsum()
-        best = self._leaf(totals.astype(np.int64))
+        best = losses.leaf(totals.astype(np.int64))
         best[(size < least) & ((size > 0) | (not self.empties))] = NEVER
         if ordered.must:
             # A split that parts none of the rows is one leaf with its cost.
@@ -882,7 +592,7 @@ class _Proof:
             best = alone if ordered.parts_none else np.full(k, NEVER)
         if W == 0:
             return best
-        if losses.squared:
+        if losses.has_sums:
             columns = columns[:2]
         elif len(columns) == 2 and not ordered.must:
             columns = columns[:1] - columns[1:]
@@ -943,9 +653,9 @@ class _Proof:
             if not self.empties:
                 few |= ((size == 0) & (least > 0))[:, None]
             forbidden = few if forbidden is None else few | forbidden
-        if self.losses.squared:
+        if self.losses.has_sums:
             w, u = sums
-            saved = self._saved(u, w, totals[:, 1:2] - u, totals[:, :1] - w)
+            saved = self.losses.saved(u, w, totals[:, 1:2] - u, totals[:, :1] - w)
             if forbidden is not None:
                 saved[np.broadcast_to(forbidden, saved.shape)] = -NEVER
             return np.asarray(np.maximum(0, totals[:, 2].astype(np.int64) - saved.max(axis=1)))

@@ -8,8 +8,8 @@
 // first line are not read: what is certified is said of the samples and numbers in the file.
 //
 // Arithmetic: losses are whole numbers of 64 bits, products have 128. Doubles occur where the format demands IEEE
-// arithmetic (targets of the squared loss, which is why contraction is off), and in quotients, which are raised by far
-// more than their roundings.
+// arithmetic (targets of losses by sums, which is why contraction is off), and in quotients and logarithms, which are
+// raised by far more than their roundings.
 
 #include <algorithm>
 #include <cerrno>
@@ -33,8 +33,9 @@ constexpr Int MOST = Int(1) << 52;         // what all rows may lose, in units o
 constexpr Int NEVER = Int(1) << 60;        // loss of a tree that does not exist
 constexpr Int MAX_CELLS = Int(1) << 27;    // numbers of a table
 constexpr std::size_t MAX_LINE = 1u << 26; // bytes
-constexpr int MAX_LEVELS = 10, MAX_EXPONENT = 1000;
+constexpr int MAX_LEVELS = 10, MAX_EXPONENT = 1000, MAX_OF_RATES = 200;
 constexpr long double RAISED = 1.0L + 0x1p-48L;   // more than the roundings of two quotients and their sum
+constexpr long double LOGARITHM = 0x1p-45L;       // more than a share by which an excess is missed, even in doubles
 constexpr long double NEARLY = 1e-9L;             // share by which a stated objective may miss the tree's value
 
 long line_number = 0;
@@ -114,13 +115,13 @@ private:
 
 // ---------------------------------------------------------------------- the problem
 
-enum class Loss { errors, squared, absolute };
+enum class Loss { errors, squared, absolute, deviance };
 
 struct Problem {
     Loss loss = Loss::errors;
     int depth = 0, n = 0, p = 0, K = 0;
     Int N_min = 1;
-    double split_cost = 0, unit = 1;
+    double split_cost = 0, unit = 1, level = 0.5;
     std::vector<double> costs, y, weight, X; // X feature by feature
 
     double x(int f, int i) const { return X[std::size_t(f) * n + i]; }
@@ -132,23 +133,30 @@ struct Grid {
     Int error = 0;
 };
 
-// Losses of samples in units of the grid: M predictions of each; of the squared loss weight, target and square.
+// Losses of samples in units of the grid: M predictions of each; of losses by sums weight, target, and the loss beside
+// the centre. A unit of what leaves save is `unit` of those of the grid; of the deviance, 2^bits targets are a weight.
 struct Losses {
-    int M = 0, shift = 0;
-    bool squared = false;
+    int M = 0, bits = 0;
+    Loss kind = Loss::errors;
+    long double unit = 0;
     Int split_cost = 0;
     Wide moved = 0; // what trees within limits on labels lose at least beside the table, which has prices
     std::vector<Int> table;
 
     const Int* of(int i) const { return &table[std::size_t(i) * M]; }
+    bool by_sums() const { return kind == Loss::squared || kind == Loss::deviance; }
 };
 
 Problem read_problem(Line& line) {
     Problem problem;
     line.next("problem");
     const std::string loss = line.word();
-    require(loss == "errors" || loss == "squared" || loss == "absolute", "there is no such loss");
-    problem.loss = loss == "errors" ? Loss::errors : loss == "squared" ? Loss::squared : Loss::absolute;
+    const std::map<std::string, Loss> kinds{{"errors", Loss::errors},
+                                            {"squared", Loss::squared},
+                                            {"absolute", Loss::absolute},
+                                            {"deviance", Loss::deviance}};
+    require(kinds.count(loss) > 0, "there is no such loss");
+    problem.loss = kinds.at(loss);
     const bool classes = problem.loss == Loss::errors;
     problem.depth = int(line.integer(1, MAX_LEVELS));
     problem.n = int(line.integer(1, MAX_CELLS));
@@ -160,6 +168,9 @@ Problem read_problem(Line& line) {
     problem.split_cost = line.real(0);
     problem.unit = line.real(0);
     require(problem.unit > 0, "the unit is 0");
+    problem.level = line.real(0);
+    require(problem.level > 0 && problem.level < 1, "the level of a quantile is not between 0 and 1");
+    require(problem.loss == Loss::absolute || problem.level == 0.5, "only quantiles have a level");
     line.finished();
     for (int k = 0; k < problem.K; ++k) {
         line.next("cost");
@@ -389,7 +400,8 @@ Grid read_grid(Line& line, const Problem& problem) {
     for (int* exponent : {&grid.loss, &grid.weight, &grid.target})
         *exponent = int(line.integer(-MAX_EXPONENT, MAX_EXPONENT));
     grid.centre = line.real(-HUGE_VAL);
-    require(problem.loss == Loss::squared || grid.centre == 0, "only the squared loss has a centre");
+    const bool centred = problem.loss == Loss::squared || problem.loss == Loss::deviance;
+    require(centred || grid.centre == 0, "only losses by sums have a centre");
     grid.error = line.integer(0, MOST - 1);
     line.finished();
     return grid;
@@ -435,9 +447,79 @@ void charge_limits(const Problem& problem, const std::vector<LabelLimit>& limits
     }
 }
 
+// ln x of x > 0, by 2 (z + z^3 / 3 + z^5 / 5 + ...) with z = (m - 1) / (m + 1) of its mantissa m from 1/2 to 1.
+long double logarithm(long double x) {
+    int exponent;
+    const long double m = std::frexp(x, &exponent), z = (m - 1) / (m + 1), y = z * z;
+    long double total = 0;
+    for (int k = 81; k > 0; k -= 2) total = total * y + 1.0L / k; // y is at most 1/9: the rest is below 2^-120
+    return exponent * 0.693147180559945309417232121458176568L + 2 * z * total;
+}
+
+// (t + u) ln((t + u) / t) - u, 0 where t is 0: near 0 as t (d^2 / (1 2) - d^3 / (2 3) + d^4 / (3 4) - ...), d = u / t.
+long double excess(long double u, long double t) {
+    if (t <= 0) return 0;
+    const long double d = u / t;
+    if (std::fabs(d) > 0.5L) return t + u > 0 ? (t + u) * logarithm((t + u) / t) - u : -u;
+    long double total = 0, power = d;
+    for (int k = 2; k < 72; ++k) {
+        power *= k > 2 ? -d : d;
+        const long double term = power / ((long double)k * (k - 1));
+        total += term;
+        if (std::fabs(term) < 0x1p-80L * total) break; // all further ones together are less than twice that
+    }
+    return t * total;
+}
+
+// Rounds rates, and what they lose beside the centre.
+void round_rates(const Problem& problem, const Grid& grid, Losses& losses) {
+    const double centre = grid.centre;
+    require(centre > 0, "the centre of rates is not above 0");
+    require(grid.target >= 0 && grid.target <= MAX_OF_RATES, "the grid of rates is out of its range");
+    const int by = grid.loss - grid.weight - grid.target, size = Parts(centre).exponent + 53 + by;
+    require(size >= -300 && size <= 300, "the grids do not fit each other");
+    losses.unit = std::ldexp(centre, by);
+    losses.bits = grid.target;
+    long double least = HUGE_VALL, most = 0, all = 0, lightest = HUGE_VALL;
+    bool zero = false;
+    Int some = 0;
+    for (int i = 0; i < problem.n; ++i) {
+        const Int w = scaled_down(problem.weight[i], grid.weight);
+        const double y = problem.y[i];
+        require(y >= 0, "a rate is less than 0");
+        const double away = y - centre;
+        const double share = away / centre;
+        const double weighted = double(w) * share;
+        const long double t = std::ldexp((long double)w, grid.target);
+        long double target = std::nearbyint(std::ldexp(weighted, grid.target));
+        if (w > 0 && y > 0) target = std::max(target, 1 - t);
+        require(w == 0 || std::fabs(target) < MOST, "a rate is beyond the grid");
+        const Int u = w == 0 ? 0 : Int(target);
+        const long double q = std::floor(excess(u, t) * (1 - LOGARITHM) * losses.unit);
+        require(q < MOST, "a loss is beyond the grid");
+        losses.table.insert(losses.table.end(), {w, u, Int(q)});
+        all += w;
+        if (w == 0) continue;
+        zero = zero || y == 0;
+        if (y == 0) continue;
+        ++some;
+        lightest = std::min(lightest, (long double)w);
+        least = std::min(least, (t + u) / t);
+        most = std::max(most, (t + u) / t);
+    }
+    if (some == 0) return;
+    long double ratio = most / least;
+    if (zero) ratio = std::max(ratio, all / lightest);
+    int exponent;
+    std::frexp(ratio, &exponent);
+    const long double growth = std::min(ratio * RAISED - 1, (long double)exponent);
+    require(grid.error >= 3 * some * growth * losses.unit, "the error of the grid is too small");
+}
+
 Losses round_losses(const Problem& problem, const std::vector<LabelLimit>& limits, const Grid& grid) {
     Losses losses;
     const int n = problem.n;
+    losses.kind = problem.loss;
     losses.split_cost = scaled_down(problem.split_cost, grid.loss);
     if (problem.loss == Loss::errors) {
         losses.M = problem.K;
@@ -448,10 +530,10 @@ Losses round_losses(const Problem& problem, const std::vector<LabelLimit>& limit
                     product_down(problem.weight[i], problem.costs[std::size_t(problem.y[i]) * problem.K + k], grid.loss));
         if (!limits.empty()) charge_limits(problem, limits, grid, losses);
     } else if (problem.loss == Loss::squared) {
-        losses.squared = true;
         losses.M = 3;
-        losses.shift = grid.weight + 2 * grid.target - grid.loss;
-        require(losses.shift >= 0 && losses.shift <= 120, "the grids do not fit each other");
+        const int shift = grid.weight + 2 * grid.target - grid.loss;
+        require(shift >= 0 && shift <= 120, "the grids do not fit each other");
+        losses.unit = std::ldexp(1.0L, -shift);
         long double missed = 0, total = 0;
         for (int i = 0; i < n; ++i) {
             const Int w = scaled_down(problem.weight[i], grid.weight);
@@ -460,17 +542,20 @@ Losses round_losses(const Problem& problem, const std::vector<LabelLimit>& limit
             const double target = std::nearbyint(std::ldexp(weighted, grid.target));
             require(std::fabs(target) < double(MOST), "a target is beyond the grid");
             const Int u = w == 0 ? 0 : Int(target);
-            const Wide q = w == 0 ? 0 : ((Wide(u) * u) >> losses.shift) / w;
+            const Wide q = w == 0 ? 0 : ((Wide(u) * u) >> shift) / w;
             require(q < MOST, "a loss is beyond the grid");
             if (w > 0) missed += 4.0L / w;
             total += (long double)q + 1;
             losses.table.insert(losses.table.end(), {w, u, Int(q)});
         }
-        const long double needed = std::ldexp(4 * missed * total, -losses.shift) * (1 + 1e-12L);
+        const long double needed = std::ldexp(4 * missed * total, -shift) * (1 + 1e-12L);
         require((long double)grid.error * grid.error >= needed, "the error of the grid is too small");
+    } else if (problem.loss == Loss::deviance) {
+        losses.M = 3;
+        round_rates(problem, grid, losses);
     } else {
-        losses.shift = grid.weight + grid.target - grid.loss;
-        require(losses.shift >= 0 && losses.shift <= 60, "the grids do not fit each other");
+        const int shift = grid.weight + grid.target - grid.loss;
+        require(shift >= 0 && shift <= 60, "the grids do not fit each other");
         std::vector<Int> y, values;
         for (double target : problem.y) {
             const double scaled = std::nearbyint(std::ldexp(target, grid.target));
@@ -482,17 +567,22 @@ Losses round_losses(const Problem& problem, const std::vector<LabelLimit>& limit
         values.erase(std::unique(values.begin(), values.end()), values.end());
         losses.M = int(values.size());
         require(Int(n) * losses.M <= MAX_CELLS, "the targets are too many");
+        // Twice the level, and the greatest double of at most twice what it is less than 1 by.
+        const double rest = 1 - problem.level, low = 2 * problem.level;
+        const double high = 2 * (1 - rest < problem.level ? std::nextafter(rest, 0.0) : rest);
         Wide total = 0;
         for (int i = 0; i < n; ++i) {
-            const Int w = scaled_down(problem.weight[i], grid.weight);
-            total += w;
+            const Int above = product_down(problem.weight[i], low, grid.weight);
+            const Int below = product_down(problem.weight[i], high, grid.weight);
+            total += std::max(above, below);
             for (Int value : values) {
-                const Wide loss = (Wide(w) * std::llabs(y[i] - value)) >> losses.shift;
+                const Int w = y[i] > value ? above : below;
+                const Wide loss = (Wide(w) * std::llabs(y[i] - value)) >> shift;
                 require(loss < MOST, "a loss is beyond the grid");
                 losses.table.push_back(Int(loss));
             }
         }
-        require((Wide(grid.error) << (losses.shift + 1)) >= total, "the error of the grid is too small");
+        require((Wide(grid.error) << (shift + 1)) >= total, "the error of the grid is too small");
     }
     for (int k = 0; k < losses.M; ++k) {
         Wide total = 0;
@@ -518,7 +608,7 @@ long double loss_of_leaf(const Problem& problem, const std::vector<int>& rows, i
     }
     long double weight = 0, sum = 0, loss = 0, middle = 0;
     for (int i : rows) weight += problem.weight[i], sum += (long double)problem.weight[i] * problem.y[i];
-    if (problem.loss == Loss::squared) {
+    if (problem.loss != Loss::absolute) {
         middle = sum / weight;
     } else {
         std::vector<int> sorted(rows);
@@ -527,12 +617,15 @@ long double loss_of_leaf(const Problem& problem, const std::vector<int>& rows, i
         for (int i : sorted) {
             seen += problem.weight[i];
             middle = problem.y[i];
-            if (2 * seen >= weight) break;
+            if (seen >= problem.level * weight) break;
         }
     }
     for (int i : rows) {
         const long double away = problem.y[i] - middle;
-        loss += problem.weight[i] * (problem.loss == Loss::squared ? away * away : std::fabs(away));
+        if (problem.loss == Loss::squared) loss += problem.weight[i] * away * away;
+        if (problem.loss == Loss::deviance) loss += problem.weight[i] * excess(away, middle);
+        if (problem.loss == Loss::absolute)
+            loss += 2 * problem.weight[i] * std::max(problem.level * away, (problem.level - 1.0L) * away);
     }
     return loss;
 }
@@ -814,19 +907,24 @@ private:
     }
 
     Int saved(Int u, Int w, Int v, Int o) const {
-        long double total = 0;
-        if (w > 0) total += (long double)u * u / w;
-        if (o > 0) total += (long double)v * v / o;
-        return Int(std::ceil(std::ldexp(total * RAISED, -losses.shift))) + 1;
+        long double total = 0, by = RAISED;
+        if (losses.kind == Loss::deviance) {
+            total = excess(u, std::ldexp((long double)w, losses.bits)) + excess(v, std::ldexp((long double)o, losses.bits));
+            by = 1 + LOGARITHM;
+        } else {
+            if (w > 0) total += (long double)u * u / w;
+            if (o > 0) total += (long double)v * v / o;
+        }
+        return Int(std::ceil(total * by * losses.unit)) + 1;
     }
 
     Int leaf(const std::vector<Int>& total) const {
-        if (!losses.squared) return *std::min_element(total.begin(), total.end());
+        if (!losses.by_sums()) return *std::min_element(total.begin(), total.end());
         return std::max(Int(0), total[2] - saved(total[1], total[0], 0, 0));
     }
 
     Int leaves(const std::vector<Int>& total, const std::vector<Int>& before) const {
-        if (losses.squared)
+        if (losses.by_sums())
             return std::max(Int(0), total[2] - saved(before[1], before[0], total[1] - before[1], total[0] - before[0]));
         Int left = before[0], right = total[0] - before[0];
         for (int k = 1; k < losses.M; ++k) {

@@ -14,7 +14,7 @@ from univariate_cases import Case, hold_for_all, leaf_cost
 import mipforest
 from formulations.oct import Oct
 from formulations.ort import Ort
-from mipforest.certificates import CertificateError, certify, univariate
+from mipforest.certificates import CertificateError, certify, losses, univariate
 from mipforest.certificates.univariate import Lines, read_problem
 from mipforest.cli.main import app
 from mipforest.data import Dataset
@@ -41,9 +41,9 @@ def optimum_of(case):
 
 
 def check_case(seed, folder):
-    case, path = Case(seed, medians=True), folder / "proof.gz"
+    case, path = Case(seed), folder / "proof.gz"
     best, scale = optimum_of(case), float(case.cost(np.arange(case.data.n)))
-    for walks in (True, False) if case.loss != "absolute" else (True,):
+    for walks in (True, False) if case.loss in ("classes", "squared") else (True,):
         # More than the optimum cannot be proven, and all of it can.
         for asked in (best, 2.0 * best + 1.0):
             proven = proof_of(case, path, walks=walks, bound=asked)
@@ -117,7 +117,7 @@ def test_a_search_that_was_stopped_certifies_what_it_had(tmp_path):
 def test_a_problem_beyond_certificates_is_refused_before_the_search(flowers, tmp_path, monkeypatch):
     X, _, target = flowers
     problem = Ort(loss="absolute").build(Dataset.from_arrays(X, target), 2)
-    monkeypatch.setattr(univariate, "MAX_CELLS", 3000)
+    monkeypatch.setattr(losses, "MAX_CELLS", 3000)
     with pytest.raises(
         Unsupported, match="60 samples have 60 targets: too many for the check; solve it without"
     ):
@@ -147,7 +147,11 @@ def hand(tmp_path_factory):
         f"sample {float(y).hex()} 0x1.0p+0 {' '.join(float(x).hex() for x in row)}"
         for y, row in zip("010110", X, strict=True)
     ]
-    head = ["problem errors 2 6 2 2 1 0x0.0p+0 0x1.0p+0", "cost 0x0.0p+0 0x1.0p+0", "cost 0x1.0p+0 0x0.0p+0"]
+    head = [
+        "problem errors 2 6 2 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1",
+        "cost 0x0.0p+0 0x1.0p+0",
+        "cost 0x1.0p+0 0x0.0p+0",
+    ]
     tree = "tree 0x1.0p+0 0 0x1.0p+0 -1 0x0.0p+0 0 0x1.4p+2"
     rest = ["grid 0 0 0 0x0.0p+0 0", tree, "bound 1 0x1.0p+0", "1 2 3 4 5", "1"]
     digest = read_problem(Lines(line.encode() for line in [*head, *samples])).digest()
@@ -171,20 +175,30 @@ def test_a_proof_by_hand_is_certified(hand, tmp_path):
     [
         (0, '{"mipforest_certificate": 4}', "line 1: no certificate of format 1, 2 or 3"),
         (0, '{"mipforest_certificate": 3}', "not those of the digest"),
-        (1, "problem errors 2 6 2 2 1 0x0.0p+0", "line 2: the line 'problem' has no eight entries"),
-        (1, "problem hinge 2 6 2 2 1 0x0.0p+0 0x1.0p+0", "loss 'hinge' is none of"),
-        (1, "problem errors 11 6 2 2 1 0x0.0p+0 0x1.0p+0", "depth is 11"),
-        (1, "problem errors 2 6 2 2 1 -0x1.0p+0 0x1.0p+0", "the cost of a split is -1, less than 0"),
-        (1, "problem errors 2 6 2 2 1 0x0.0p+0 0x0.0p+0", "the unit is 0"),
-        (1, "problem errors 2 6 2 2 1 0.5 0x1.0p+0", "'0.5', and no double"),
-        (1, f"problem errors 2 {2**30} 2 2 1 0x0.0p+0 0x1.0p+0", "too many for the check"),
+        (1, "problem errors 2 6 2 2 1 0x0.0p+0", "line 2: the line 'problem' has no nine entries"),
+        (
+            1,
+            "problem errors 2 6 2 2 1 0x0.0p+0 0x1.0p+0 0x1.8p-1",
+            "the errors loss has no quantile of level 0.75",
+        ),
+        (
+            1,
+            "problem absolute 2 6 2 0 1 0x0.0p+0 0x1.0p+0 0x1.0p+0",
+            "the level of a quantile is 1, and not between",
+        ),
+        (1, "problem hinge 2 6 2 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1", "loss 'hinge' is none of"),
+        (1, "problem errors 11 6 2 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1", "depth is 11"),
+        (1, "problem errors 2 6 2 2 1 -0x1.0p+0 0x1.0p+0 0x1.0p-1", "the cost of a split is -1, less than 0"),
+        (1, "problem errors 2 6 2 2 1 0x0.0p+0 0x0.0p+0 0x1.0p-1", "the unit is 0"),
+        (1, "problem errors 2 6 2 2 1 0.5 0x1.0p+0 0x1.0p-1", "'0.5', and no double"),
+        (1, f"problem errors 2 {2**30} 2 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1", "too many for the check"),
         (2, "cost 0x0.0p+0", "1 entries for 2 classes"),
         (4, "sample 0x1.0p+1 0x1.0p+0 0x0.0p+0 0x0.0p+0", "the class of a sample is none of 0 to 1"),
         (4, "sample 0x0.0p+0 0x0.0p+0 0x0.0p+0 0x0.0p+0", "a weight is not above 0"),
         (4, "sample 0x0.0p+0 0x1.0p+9999 0x0.0p+0 0x0.0p+0", "beyond the check"),
         (4, "sample 0x1.0p+0 0x1.0p+0 0x0.0p+0 0x0.0p+0", "not those of the digest"),
         (10, "grid 60 0 0 0x0.0p+0 0", "units of the grid"),
-        (10, "grid 0 0 0 0x1.0p+0 0", "only targets of the squared loss have a centre"),
+        (10, "grid 0 0 0 0x1.0p+0 0", "targets of the errors loss have no centre, and it is 1"),
         (11, "tree 0x0.0p+0 0 0x1.0p+0 -1 0x0.0p+0 0 0x1.4p+2", "the claimed tree has the value 1, not 0"),
         (11, "tree 0x1.0p+0 0 0x1.0p+0 -1 0x0.0p+0 0 0x1.4p+3", "a leaf of the claimed tree has 0 samples"),
         (12, "bound 1 0x1.1p+0", "the losses prove 1, claimed 1.0625"),
@@ -213,7 +227,7 @@ def proofs(tmp_path_factory):
     folder, found = tmp_path_factory.mktemp("proofs"), []
     for seed in (1, 3, 4, 5, 6, 9, 13, 14, 20, 21, 24, 30, 33, 36):
         path = folder / f"{seed}.gz"
-        proof_of(Case(seed, medians=True), path)
+        proof_of(Case(seed), path)
         found.append(lines_of(path))
     return found
 
@@ -226,12 +240,13 @@ def enumerated(problem, known):
         problem.depth,
         problem.N_min,
         problem.split_cost,
+        problem.level,
         problem.costs.tobytes(),
     )
     if key not in known:
         y = problem.y.astype(int) if problem.loss == "errors" else problem.y
         loss = "classes" if problem.loss == "errors" else problem.loss
-        cost = leaf_cost(loss, y, problem.weight, problem.costs)
+        cost = leaf_cost(loss, y, problem.weight, problem.costs, problem.level)
         with np.errstate(over="ignore", invalid="ignore"):
             best = best_tree_value(
                 problem.X, lambda rows: cost(np.array(rows)), problem.depth, problem.split_cost, problem.N_min

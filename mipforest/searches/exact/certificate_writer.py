@@ -1,23 +1,15 @@
-r"""Write certificates (``docs/certificates.md``) of what the exact search has found.
+"""Write certificates (``docs/certificates.md``) of what the exact search has found.
 
 The proof is made after the search, whichever kernels it used: a second search knows the bound that is to be proven, and
-keeps intervals of thresholds instead of trees. An interval of a node of more than two levels is closed by bounds on the
-rows left of its first and right of its last threshold; :meth:`Prover.solve` takes the weakest interval first, and
-splits it. For two levels :func:`value_of_two` does the same in compiled code; when the value is known,
-:func:`cover_two` joins thresholds to intervals as wide as it allows. Losses are walked as the search walks them where
-it can (:mod:`mipforest.searches.exact.walks`), and row by row elsewhere (:mod:`mipforest.searches.exact.whole`): costs
-of classes, weights that are no whole numbers, absolute losses, least leaf sizes.
-
-Bounds are whole numbers of the certificate's grid. What was computed in doubles is lowered by a margin.
+keeps intervals of thresholds instead of trees (:mod:`mipforest.searches.exact.prover`), over rows in the whole numbers
+of a grid (:mod:`mipforest.searches.exact.parts`).
 """
 
 from __future__ import annotations
 
 import gzip
-import heapq
 import json
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -25,58 +17,37 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from mipforest.arrays import FloatArray
 from mipforest.atomic import atomic_write
 from mipforest.certificates import CertificateError
 from mipforest.certificates.constraints import Box, Constraints, LabelLimit
-from mipforest.certificates.univariate import (
+from mipforest.certificates.losses import (
     ABSOLUTE,
     ERRORS,
     LEAST_EXPONENT,
+    LOSSES,
+    MEDIAN,
     MOST,
     MOST_EXPONENT,
+    MOST_OF_RATES,
     SQUARED,
-    UNIVARIATE,
     Grid,
-    Losses,
-    Place,
     Problem,
     charges,
+    factors,
     objective_bound,
     raised,
     rounded,
-    subtree_sums,
-    values_of,
 )
-from mipforest.errors import SolverError, Unsupported
+from mipforest.certificates.univariate import UNIVARIATE, Place, values_of
+from mipforest.errors import Unsupported
+from mipforest.objectives.leaf_losses import leaf_loss
 from mipforest.problem.structure import UnivariateProblem
-from mipforest.searches import compile_by, entry, kernel
-from mipforest.searches.addresses import words_of
-from mipforest.searches.exact.cover_search import CoverSearch
-from mipforest.searches.exact.covers import (
-    HIGH,
-    LEFT,
-    LOW,
-    RIGHT,
-    Cover,
-    middle,
-    pair,
-    restrict,
-)
-from mipforest.searches.exact.domains import COLUMNS, MUST, ONCE, OUT, ROOT, UPPER, any_split
-from mipforest.searches.exact.operations import RowsAtWork, Side, Tables, side_of
-from mipforest.searches.exact.search import TOLERANCE, are_walked
-from mipforest.searches.exact.tables import (
-    MAX_BYTES,
-    Rows,
-    bound_to_loops,
-    bytes_of_ranks,
-    kind_of,
-    tables_of,
-)
-from mipforest.searches.exact.whole import WholeRows, WholeTables
+from mipforest.searches import compile_by
+from mipforest.searches.exact.parts import Part, PlainPart, WalkedPart, walked_rows
+from mipforest.searches.exact.prover import Columns, Interval, Prover, nearest_middle
+from mipforest.searches.exact.search import TOLERANCE
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Tree
 
@@ -86,773 +57,19 @@ LOSS_BITS, TARGET_BITS, WEIGHT_BITS = 50, 51, 47
 #: Bits of a weight, and of weight times target, of the absolute loss: their product is a whole number of 62 bits.
 ABSOLUTE_WEIGHT_BITS, PRODUCT_BITS = 30, 60
 
-#: Level of the quantile that is the median.
-MEDIAN = 0.5
-
 #: Units by which bounds from doubles are lowered: for sums of a few whole numbers with a cost, and, as a share of what
-#: all rows lose (2 to the minus this), for the squared loss, whose walks add up thousands of doubles.
-ROUNDED_SUMS, SHARE_OF_SQUARES = 4, 36
+#: all rows lose (2 to the minus this), for losses by sums: walks of squares add up thousands of doubles, and deviances
+#: are small differences of logarithms.
+ROUNDED_SUMS, SHARE_OF_SUMS = 4, 36
 
 #: Share of the objective below which a bound differs from it by roundings only, by which the search lowers its bounds.
 NEAR = 1e-8
-
-#: What is told where a bound cannot be proven that was computed before.
-TOO_ROUNDED = (
-    "the certificate cannot be written: rounding errors of the search are larger than what its bounds are lowered by; "
-    "solve without one, and report it with the data"
-)
-
-#: Intervals of one feature that wait for their evaluation: one on each side of every halving of 65,000 thresholds.
-STACK = 64
 
 #: Rows on which the kernels are tried out.
 FEW = 4
 
 #: Share of an error, as a power of two, by which a bound exceeds the number of errors below the one that it proves.
 SLACK_BITS = 20
-
-#: Steps by which the end of an interval is brought nearer to the last one that can be proven.
-STEPS = 3
-
-
-class Need(NamedTuple):
-    """Least number of samples in a leaf.
-
-    Attributes
-    ----------
-    least
-        (1,) that of all trees of some rows, 0 for any.
-    before
-        (p, U + 1) samples of these rows below each rank; empty where any size will do.
-    next
-        (1,) that of the next pair, written: :attr:`WholeTables.least`.
-    """
-
-    least: IntArray
-    before: IntArray
-    next: IntArray
-
-
-@entry
-def nearest_middle(weight_below: Any, low: int, high: int) -> int:
-    """As :func:`~mipforest.searches.exact.covers.middle`, for callers that are not compiled."""
-    return middle(weight_below, low, high)
-
-
-@entry
-def restrict_rows(tables: Tables, sides: Any, f: int, t: int) -> None:
-    """As :func:`~mipforest.searches.exact.covers.restrict`, for callers that are not compiled."""
-    restrict(tables, sides, f, t)
-
-
-@entry
-def least_of_one(
-    tables: Tables, rows: Side, above: int, cost: float, node: IntArray, losses: FloatArray
-) -> float:
-    """Return the least loss of at most one split on some rows, whose ranks in the first feature are less than one."""
-    return pair(tables, rows, 0, above, above, cost, node, losses)[0]
-
-
-@entry
-def value_of_two(
-    tables: Tables,
-    rows: Side,
-    values: IntArray,
-    cost: float,
-    keep: float,
-    need: Need,
-    stack: Cover,
-    node: IntArray,
-    losses: FloatArray,
-) -> float:
-    """Return the least loss of two levels on some rows, or a value that it reaches.
-
-    Parameters
-    ----------
-    tables, rows
-        The tables, and the walks of the rows.
-    values
-        (p,) number of values of each feature, 1 of one on which the upper node may not split.
-    cost
-        Cost of a split.
-    keep
-        Value that is enough.
-    need
-        The least number of samples in a leaf.
-    stack, node, losses
-        Workspace: intervals with their two numbers, sums, and what walks write.
-    """
-    best, limited = keep, need.least[0] > 0
-    for f in range(len(values)):
-        if values[f] < 2:
-            continue
-        node[UPPER] = f
-        stack.at[0, LOW], stack.at[0, HIGH], size = 1, values[f] - 1, 1
-        stack.key[0, LEFT], stack.key[0, RIGHT] = 0.0, 0.0
-        while size > 0:
-            size -= 1
-            low, high = stack.at[size, LOW], stack.at[size, HIGH]
-            if stack.key[size, LEFT] + stack.key[size, RIGHT] + cost >= best:
-                continue
-            x, y = _both(tables, rows, f, low, high, cost, need, node, losses)
-            if x + y + cost >= best:
-                continue
-            if low == high:
-                best = x + y + cost
-                continue
-            c = middle(tables.weight_below[f], low, high)
-            at_left, at_right, last = 0.0, 0.0, min(c, high - 1)
-            first = last + 1
-            if not limited:
-                # Fewer rows lose no more: what the rows on one side of the middle lose holds for all thresholds beyond.
-                at_left, at_right = _both(tables, rows, f, c, c, cost, need, node, losses)
-                best, last, first = min(best, at_left + at_right + cost), c - 1, c + 1
-            for part in range(2):
-                a, b = (first, high) if part == 0 else (low, last)
-                if a <= b:
-                    stack.at[size, LOW], stack.at[size, HIGH] = a, b
-                    stack.key[size, LEFT] = max(x, at_left) if part == 0 else x
-                    stack.key[size, RIGHT] = y if part == 0 else max(y, at_right)
-                    size += 1
-    return best
-
-
-@entry
-def cover_two(
-    tables: Tables, rows: Side, values: IntArray, f: int, cost: float, target: float, need: Need, ends: IntArray,
-    node: IntArray, losses: FloatArray,
-) -> int:  # fmt: skip
-    """Join the thresholds of a feature to intervals in which all trees of two levels lose at least a value.
-
-    An interval grows as long as the rows on both sides of it lose enough; its end is then found by halving, but for a
-    few thresholds.
-
-    Parameters
-    ----------
-    tables, rows, values, cost, need, node, losses
-        As for :func:`value_of_two`.
-    f, target
-        The feature, and the value.
-    ends
-        (U,) last thresholds of the intervals, written.
-
-    Returns
-    -------
-    int
-        How many intervals there are; less than 0 where a threshold loses less than the value.
-    """
-    low, last, number, width = 1, values[f] - 1, 0, 1
-    node[UPPER] = f
-    while low <= last:
-        known, beyond, high = low - 1, last + 1, min(low + width - 1, last)
-        steps = 0
-        while known + 1 < beyond and (known < low or beyond > last or steps < STEPS):
-            x, y = _both(tables, rows, f, low, high, cost, need, node, losses)
-            if x + y + cost >= target:
-                known = high
-            else:
-                beyond = high
-            if beyond > last:
-                high = min(low + 2 * (high - low + 1) - 1, last)
-            else:
-                high = (known + beyond) // 2
-                if high == known:
-                    high = known + 1
-                steps += known >= low
-        if known < low:
-            return -low
-        ends[number], width = known, known - low + 1
-        number += 1
-        low = known + 1
-    return number
-
-
-@kernel
-def _both(
-    tables: Tables,
-    rows: Side,
-    f: int,
-    low: int,
-    high: int,
-    cost: float,
-    need: Need,
-    node: IntArray,
-    losses: FloatArray,
-) -> tuple[float, float]:
-    """Return the least losses of at most one split left of the first and right of the last threshold of an interval.
-
-    Leaves of these rows may be smaller than they must be, by as many samples as are between.
-    """
-    least = need.least[0]
-    if least > 0:
-        fewer = least - (need.before[f, high] - need.before[f, low])
-        need.next[0] = fewer if fewer > 1 else 0
-    return pair(tables, rows, f, low, high, cost, node, losses)
-
-
-class Part(ABC):
-    """Rows of a problem in tables, with what their losses are in units of the grid.
-
-    Attributes
-    ----------
-    rank, size
-        (p, m) ranks among the values of all rows, and (m,) samples of each row.
-    values
-        (p,) number of values of each feature.
-    tables, whole
-        The tables, and all rows.
-    node, losses
-        Workspace of the loops.
-    cost, units
-        Cost of a split as the tables have it, and how many units of the grid one of theirs is.
-    """
-
-    rank: Int32Array
-    size: IntArray
-    values: IntArray
-    tables: Tables
-    whole: Side
-    cost: float
-    units: float
-    next: IntArray
-
-    def __init__(self) -> None:
-        self.node, self.losses = np.zeros(OUT, np.int64), np.zeros(2)
-        self.node[ROOT] = -1
-        #: Tables by masks, with what keeps their memory.
-        self._masked = dict[bytes, tuple[Tables, Any]]()
-
-    def masked(self, use: NDArray[np.uint8], group: IntArray) -> Tables:
-        """Return the tables with masks; see :mod:`mipforest.searches.exact.domains`."""
-        key = use.tobytes()
-        if key not in self._masked:
-            self._masked[key] = self._with_masks(use, group)
-        return self._masked[key][0]
-
-    @abstractmethod
-    def _with_masks(self, use: NDArray[np.uint8], group: IntArray) -> tuple[Tables, Any]:
-        """Return tables with masks, and what keeps their memory."""
-
-    @abstractmethod
-    def leaf(self, rows: BoolArray) -> float:
-        """Return the loss of one leaf for some rows."""
-
-    @abstractmethod
-    def sides(self, f: int, t: int) -> Any:
-        """Return the walks of the rows below a threshold, and of those from it on."""
-
-    @abstractmethod
-    def part(self, rows: BoolArray) -> Part:
-        """Return some of the rows, in tables of their own."""
-
-    @abstractmethod
-    def value(self, levels: int, keep: float) -> float | None:
-        """Return the least loss of trees of more than two levels, or a value that it reaches; ``None``: unknown."""
-
-
-class WalkedPart(Part):
-    """Rows as the vector walks of the search have them: any leaf size will do."""
-
-    def __init__(self, rows: Rows, cost: float, tolerance: float, units: float) -> None:
-        super().__init__()
-        self._rows, self.cost, self._tolerance, self.units = rows, cost, tolerance, units
-        self.rank, self.values, self._sums = rows.rank, rows.n_values, rows.sums
-        self.size = np.ones(self.rank.shape[1], np.int64)
-        self._tables = tables_of(rows)
-        self.tables, self.whole = self._tables.loops, self._tables.all_rows()
-        self.next = np.zeros(1, np.int64)
-
-    def _with_masks(self, use: NDArray[np.uint8], group: IntArray) -> tuple[Tables, Any]:
-        masked = self._tables.masked(use, group, np.zeros(2, np.uint8), parts_none=False)
-        return masked.loops, (masked, use, group)
-
-    def leaf(self, rows: BoolArray) -> float:
-        """As :meth:`Part.leaf`."""
-        return float(self._rows.loss_of(self._sums[rows].sum(axis=0)))
-
-    def sides(self, f: int, t: int) -> Any:
-        """As :meth:`Part.sides`."""
-        sides = self._tables.sides()
-        restrict_rows(self.tables, sides, f, t)
-        return sides
-
-    def part(self, rows: BoolArray) -> WalkedPart:
-        """As :meth:`Part.part`."""
-        return WalkedPart(self._rows.take(rows), self.cost, self._tolerance, self.units)
-
-    def value(self, levels: int, keep: float) -> float | None:
-        """As :meth:`Part.value`."""
-        tables = self._tables if levels == 3 else None
-        search = CoverSearch(
-            self._rows, levels, cost=self.cost, tolerance=self._tolerance, incumbent=keep, tables=tables
-        )
-        search.solve()
-        # At each level, what is within the tolerance of a bound counts as having reached it, on both sides.
-        return float(search.bound - 4.0 ** (levels - 2) * self._tolerance)
-
-
-def walked_rows(problem: Problem, priced: FloatArray | None = None) -> Rows | None:
-    """Return the distinct rows of a problem for vector walks; ``None`` where they do not take it.
-
-    Under limits on labels, ``priced`` is (n, K) what each label costs: of two labels, whole multiples of a power of
-    two, so that doubles hold their sums. Beside the search's own rows, what every tree loses is left in: which part of
-    it a subset has, nobody would know.
-    """
-    X, y, weight = problem.X, problem.y, problem.weight
-    whole, K = bool((weight == np.rint(weight)).all()), len(problem.costs)
-    if problem.N_min > 1 or problem.loss == ABSOLUTE:
-        return None
-    plain = whole and K > 1 and (problem.costs == 1.0 - np.eye(K)).all()
-    if problem.loss == ERRORS and not (plain if priced is None else K == 2):
-        return None
-    n, p = X.shape
-    target = y.astype(np.int64) if problem.loss == ERRORS else np.zeros(n, np.int64)
-    if priced is not None:
-        target, weight = priced.argmin(axis=1), priced.max(axis=1)
-    _, of, row = np.unique(np.column_stack([X, target]), axis=0, return_index=True, return_inverse=True)
-    row, m = row.ravel(), len(of)
-    rank = np.array([np.unique(x, return_inverse=True)[1] for x in X.T], np.int32).reshape(p, n)[:, of]
-    n_values = np.array([len(np.unique(x)) for x in X.T], np.int64)
-    kind = np.dtype(np.float64)
-    if bytes_of_ranks(m, p, int(n_values.max())) > MAX_BYTES:
-        return None
-    if problem.loss == ERRORS:
-        value = np.column_stack([target[of], np.bincount(row, weight)])
-        if priced is None and (kind := kind_of(m, value[:, 1])).kind != "i":
-            return None
-    else:
-        shifted = y - np.average(y, weights=weight)
-        if not are_walked(weight, shifted):
-            return None
-        value = np.column_stack([np.bincount(row, weight * shifted**k) for k in (0, 1, 2)])
-    return Rows(
-        loss="classes" if problem.loss == ERRORS else problem.loss,
-        rank=np.ascontiguousarray(rank),
-        order=np.argsort(rank, axis=1, kind="stable").astype(np.int32),
-        n_values=n_values,
-        value=np.ascontiguousarray(value, dtype=np.float64),
-        n_classes=K,
-        target=np.zeros(m),
-        size=np.bincount(row).astype(np.int64),
-        N_min=1,
-        kind=kind,
-    )
-
-
-class PlainPart(Part):
-    """Rows in whole numbers of the grid, for any loss and leaf size."""
-
-    units = 1.0
-
-    def __init__(self, losses: Losses, rank: Int32Array, values: IntArray, *, empties: bool) -> None:
-        super().__init__()
-        self._losses, self.rank, self.values, self.size = losses, rank, values, losses.size
-        self._empties = empties
-        m, U = rank.shape[1], int(values.max())
-        order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
-        self.next = np.zeros(1, np.int64)
-        tables = WholeTables(
-            rank=rank,
-            order=order,
-            table=losses.table,
-            size=losses.size,
-            scale=np.array([2.0**-losses.shift if losses.squared else 0.0]),
-            least=self.next,
-            empties=np.array([int(empties)]),
-            **any_split(len(rank)),
-        )
-        self._own = tables
-        every = self._at_work(WholeRows(order, np.array([m])))
-        below = samples_below(rank, losses.size, U).astype(np.float64)
-        self.tables = bound_to_loops(tables, every, moves=False, weight_below=below, has_leaves=False)
-        self.whole = side_of(every)
-        self.cost = float(losses.split_cost)
-
-    def _at_work(self, rows: WholeRows) -> RowsAtWork:
-        totals = np.zeros((4, self._losses.table.shape[1]), np.int64)
-        return RowsAtWork(rows, totals, np.zeros(OUT, np.int64))
-
-    def _with_masks(self, use: NDArray[np.uint8], group: IntArray) -> tuple[Tables, Any]:
-        own = self._own._replace(use=use, group=group)
-        words = words_of(own)
-        return self.tables._replace(words=words, sized=words), own
-
-    def leaf(self, rows: BoolArray) -> float:
-        """As :meth:`Part.leaf`."""
-        totals = self._losses.table[rows].sum(axis=0)
-        if not self._losses.squared:
-            return float(totals.min())
-        w, u, q = map(int, totals)
-        return max(0.0, float(q - (u * u / w if w else 0.0) * 2.0**-self._losses.shift))
-
-    def sides(self, f: int, t: int) -> Any:
-        """As :meth:`Part.sides`."""
-        on_left = int((self.rank[f] < t).sum())
-        p, m = self.rank.shape
-        sides = tuple(
-            side_of(self._at_work(WholeRows(np.empty((p, count), np.int32), np.zeros(1, np.int64))))
-            for count in (on_left, m - on_left)
-        )
-        restrict_rows(self.tables, sides, f, t)
-        return sides
-
-    def part(self, rows: BoolArray) -> PlainPart:
-        """As :meth:`Part.part`."""
-        losses = self._losses
-        some = losses._replace(size=losses.size[rows], table=losses.table[rows])
-        ranks = np.ascontiguousarray(self.rank[:, rows])
-        return PlainPart(some, ranks, self.values, empties=self._empties)
-
-    def value(self, levels: int, keep: float) -> float | None:  # noqa: ARG002
-        """As :meth:`Part.value`."""
-        return None
-
-
-def samples_below(rank: Int32Array, size: IntArray, U: int) -> IntArray:
-    """Return (p, U + 1) the number of samples below each rank."""
-    below = np.zeros((len(rank), U + 1), np.int64)
-    for f, own in enumerate(rank):
-        below[f, 1:] = np.bincount(own, size, U).cumsum()
-    return below
-
-
-class Interval(NamedTuple):
-    """An interval of thresholds, and the bounds on both sides of it; the weakest comes first, then the widest."""
-
-    bound: int
-    width: int
-    feature: int
-    low: int
-    high: int
-    left: int
-    right: int
-
-
-#: Where the trees of all rows stand.
-TOP = Place()
-
-
-class Columns(NamedTuple):
-    """What the nodes of a box may split on: each column is a feature with a range of its thresholds.
-
-    Attributes
-    ----------
-    feature, offset
-        (q,) the feature of each column, ascending, and what is added to its thresholds for those of the feature.
-    width
-        (q,) its thresholds.
-    allowed
-        (|B|, q) columns that each node may split on, of a feature at most one.
-    must
-        (|B|,) nodes that have to split.
-    group
-        (q,) number of the group of each that comes once on a path, -1 for one that may come again.
-    empties
-        Whether leaves may be empty where they have a least size.
-    """
-
-    feature: IntArray
-    offset: IntArray
-    width: IntArray
-    allowed: BoolArray
-    must: BoolArray
-    group: IntArray
-    empties: bool
-
-    @classmethod
-    def of(cls, constraints: Constraints, box: Box) -> Columns:
-        """Return the columns of a box; one that no node may split on where there are no others."""
-        nodes, features = np.nonzero(box.allowed)
-        first, last = constraints.first[nodes, features], constraints.last[nodes, features]
-        kinds, kind_of = np.unique(np.column_stack([features, first, last]), axis=0, return_inverse=True)
-        if not len(kinds):
-            kinds = np.array([[0, 1, 0]])
-        feature, begin, end = kinds.T
-        allowed = np.zeros((len(box.must), len(kinds)), dtype=bool)
-        allowed[nodes, kind_of.ravel()] = True
-        return cls(
-            feature,
-            begin - 1,
-            end - begin + 1,
-            allowed,
-            box.must,
-            constraints.group[feature],
-            constraints.empties,
-        )
-
-    @property
-    def is_free(self) -> bool:
-        """Whether all nodes may split on all columns, any number of times, and none has to."""
-        return bool(self.allowed.all()) and not self.must.any() and bool((self.group < 0).all())
-
-    def ranks(self, rank: IntArray) -> IntArray:
-        """Return (q, m) ranks in the columns, from those (p, m) among the values of each feature."""
-        own: IntArray = rank[self.feature] - self.offset[:, None]
-        return np.clip(own, 0, self.width[:, None])
-
-    def usable(self, place: Place) -> BoolArray:
-        """Return (q,) which columns a node may split on, below groups of those that come once on a path."""
-        allowed: BoolArray = self.allowed[place.node]
-        return allowed & ~np.isin(self.group, list(place.above)) if place.above else allowed
-
-    def below(self, place: Place, column: int, side: int) -> Place:
-        """Return the place on a side of a split on a column."""
-        group = int(self.group[column])
-        above = place.above | {group} if group >= 0 else place.above
-        return Place(2 * place.node + 1 + side, above)
-
-
-class Prover:
-    """Proves bounds on the trees of a box, in units of a grid.
-
-    Parameters
-    ----------
-    split_cost
-        Cost of a split in these units.
-    margin
-        Units by which what tables say may be wrong.
-    columns
-        What nodes may split on.
-    """
-
-    def __init__(self, split_cost: int, margin: int, columns: Columns) -> None:
-        self.split_cost, self.margin, self.columns = split_cost, margin, columns
-        self._stack = Cover(np.zeros((STACK, 4), np.int32), np.zeros((STACK, 3)))
-        self._free, self._below = columns.is_free, subtree_sums(columns.must)
-
-    def bound(self, part: Part, levels: int, least: int, keep: int, place: Place = TOP) -> int:
-        """Return what is proven of all rows of a part: a whole number, at most ``keep``.
-
-        Parameters
-        ----------
-        part
-            The rows.
-        levels
-            Most levels of splits of a tree.
-        least
-            Least number of samples in a leaf, 0 for any.
-        keep
-            Bound that is enough.
-        place
-            The node of the box at which the trees stand.
-        """
-        if levels > 2:
-            return self.solve(part, levels, least, keep, place)[0]
-        every = np.ones(part.rank.shape[1], np.bool_)
-        return self.least_loss(part, part.whole, every, levels, least, keep, place)
-
-    def least_loss(
-        self, part: Part, rows: Any, members: BoolArray, levels: int, least: int, keep: int, place: Place
-    ) -> int:
-        """As :meth:`bound`, for trees of one level or two on some rows of a part."""
-        need, enough = self._need(part, members, least), (keep + self.margin) / part.units
-        enough = min(enough, self._leaf(part, members, least, place))
-        tables, values = self._tables(part, levels, place), self._values(part, place)
-        if levels == 1:
-            part.next[0] = least
-            value = least_of_one(tables, rows, int(part.values[0]), part.cost, part.node, part.losses)
-            return self._claimed(min(value, enough), part, keep)
-        value = value_of_two(
-            tables, rows, values, part.cost, enough, need, self._stack, part.node, part.losses
-        )
-        return self._claimed(value, part, keep)
-
-    def _leaf(self, part: Part, members: BoolArray, least: int, place: Place) -> float:
-        """Return the loss of one leaf for some rows; infinite where the node has to split, or they are too few."""
-        size = int(part.size[members].sum())
-        is_leaf = not self.columns.must[place.node] and not self._too_few(size, least)
-        return part.leaf(members) if is_leaf else math.inf
-
-    def _too_few(self, size: int, least: int) -> bool:
-        """Return whether no tree has some number of samples."""
-        return size < least and (size > 0 or not self.columns.empties)
-
-    def _tables(self, part: Part, levels: int, place: Place) -> Tables:
-        """Return the tables for what the last nodes of one level or two may split on."""
-        if self._free:
-            return part.tables
-        columns, q = self.columns, len(self.columns.feature)
-        use = np.zeros((2, 2, q + COLUMNS), np.uint8)
-        nodes = [place.node] if levels == 1 else [2 * place.node + 1, 2 * place.node + 2]
-        for child, node in enumerate(nodes):
-            use[0, child, :q] = columns.usable(place._replace(node=node))
-            use[0, child, q + MUST] = columns.must[node]
-        # The feature of the upper node is known to the loops alone.
-        use[0, 0, q + ONCE] = levels == 2 and bool((columns.group >= 0).any())
-        return part.masked(use, columns.group)
-
-    def _values(self, part: Part, place: Place) -> IntArray:
-        """Return (q,) the number of values of each column that a node may split on, 1 of others."""
-        return np.where(self.columns.usable(place), part.values, 1)
-
-    def _claimed(self, value: float, part: Part, keep: int, margins: int = 1) -> int:
-        if value == math.inf:
-            return keep  # there is no such tree
-        return max(0, min(keep, math.floor(value * part.units) - margins * self.margin))
-
-    def _need(self, part: Part, members: BoolArray, least: int) -> Need:
-        before = np.zeros((0, 0), np.int64)
-        if least:
-            before = samples_below(part.rank, part.size * members, int(part.values.max()))
-        part.next[0] = 0
-        return Need(np.array([least]), before, part.next)
-
-    def _floor(self, place: Place) -> int:
-        """Return what the splits that have to be there cost."""
-        return int(self._below[place.node]) * self.split_cost
-
-    def _side(
-        self, part: Part, f: int, t: int, right: bool, levels: int, least: int, keep: int, place: Place
-    ) -> int:
-        """As :meth:`bound`, for the rows on one side of a threshold of a part."""
-        members = (part.rank[f] >= t) == right
-        size = int(part.size[members].sum())
-        if keep <= 0 or self._too_few(size, least):
-            return max(0, keep)  # no tree has a leaf that small
-        if not size:
-            return min(keep, self._floor(place))
-        if levels == 2:
-            return self.least_loss(part, part.sides(f, t)[int(right)], members, 2, least, keep, place)
-        below = part.part(members)
-        # The margins of what the intervals of its levels will be found to be worth.
-        margins = 4 ** (levels - 2)
-        known = None
-        if not least and self._free:
-            known = below.value(levels, (keep + margins * self.margin) / part.units)
-        if known is not None:
-            return self._claimed(known, part, keep, margins)
-        return self.solve(below, levels, least, keep, place)[0]
-
-    def solve(
-        self, part: Part, levels: int, least: int, keep: int, place: Place = TOP
-    ) -> tuple[int, list[Interval]]:
-        """Prove a bound for trees of more than two levels; return it with the intervals that do.
-
-        Parameters
-        ----------
-        part, levels, least, keep, place
-            As for :meth:`bound`.
-        """
-        best, every = keep, np.ones(part.rank.shape[1], np.bool_)
-        best = min(best, self._claimed(self._leaf(part, every, least, place), part, keep))
-        heap: list[Interval] = []
-        weight = part.tables.weight_below
-
-        def side(f: int, t: int, right: bool, fewer: int, enough: int) -> int:
-            below = self.columns.below(place, f, int(right))
-            return self._side(part, f, t, right, levels - 1, fewer, enough, below)
-
-        def put(f: int, low: int, high: int, left: int | None, right: int | None) -> None:
-            """Add an interval, of which the bound on one side may be known."""
-            between = int(part.size[(part.rank[f] >= low) & (part.rank[f] < high)].sum()) if least else 0
-            fewer = least - between if least - between > 1 else 0
-            enough = best - self.split_cost
-            if left is None and right is None:
-                # The side with more rows first: it may do alone.
-                if 2 * weight[f, low] >= weight[f, high]:
-                    left = side(f, low, False, fewer, enough)
-                else:
-                    right = side(f, high, True, fewer, enough)
-            if left is None:
-                left = side(f, low, False, fewer, enough - (right or 0))
-            if right is None:
-                right = side(f, high, True, fewer, enough - left)
-            bound = left + right + self.split_cost
-            heapq.heappush(heap, Interval(bound, low - high, f, low, high, left, right))
-
-        for f in np.flatnonzero(self._values(part, place) > 1).tolist():
-            put(f, 1, int(part.values[f]) - 1, None, None)
-        while heap and heap[0].bound < best:
-            if heap[0].low == heap[0].high:
-                best = heap[0].bound
-                break
-            worst = heapq.heappop(heap)
-            f, low, high = worst.feature, worst.low, worst.high
-            c = min(int(nearest_middle(weight[f], low, high)), high - 1)
-            # With a least size of leaves, both bounds were for leaves smaller by the rows of the whole interval.
-            put(f, low, c, None if least else worst.left, None)
-            put(f, c + 1, high, None, None if least else worst.right)
-        return best, sorted(heap, key=lambda interval: (interval.feature, interval.low))
-
-    def lines(
-        self,
-        part: Part,
-        levels: int,
-        least: int,
-        b: int,
-        intervals: list[Interval] | None = None,
-        place: Place = TOP,
-    ) -> Iterator[str]:
-        """Yield the lines of the proof that all trees of some levels lose at least b.
-
-        Parameters
-        ----------
-        part, levels, least, place
-            As for :meth:`bound`.
-        b
-            A bound that it has returned, or a lower one.
-        intervals
-            What :meth:`solve` returned with it; it is called where none are given.
-        """
-        if self._is_plain(int(part.size.sum()), least, b, place) or levels == 1:
-            return
-        if levels == 2:
-            yield from self.covers(part, part.whole, np.ones(part.rank.shape[1], np.bool_), least, b, place)
-            return
-        if intervals is None:
-            proven, intervals = self.solve(part, levels, least, b, place)
-            if proven < b:
-                raise SolverError(TOO_ROUNDED)
-        for f in np.flatnonzero(self._values(part, place) > 1).tolist():
-            own = [interval for interval in intervals if interval.feature == f]
-            yield str(len(own))
-            for interval in own:
-                low, high = interval.low, interval.high
-                left, right = self._shares(interval, b)
-                yield f"{high + self.columns.offset[f]} {left}"
-                between = int(part.size[(part.rank[f] >= low) & (part.rank[f] < high)].sum()) if least else 0
-                fewer = least - between if least - between > 1 else 0
-                for side, t, claim in ((0, low, left), (1, high, right)):
-                    below = self.columns.below(place, f, side)
-                    yield from self._lines_of_side(part, f, t, side == 1, levels - 1, fewer, claim, below)
-
-    def _is_plain(self, size: int, least: int, b: int, place: Place) -> bool:
-        """Return whether a claim needs no proof."""
-        return b <= self._floor(place) or self._too_few(size, least)
-
-    def _shares(self, interval: Interval, b: int) -> tuple[int, int]:
-        """Return what is to be proven left and right of an interval: of one side only where that will do."""
-        enough = b - self.split_cost
-        if interval.right >= enough:
-            return 0, enough
-        if interval.left >= enough:
-            return enough, 0
-        left = interval.left - (interval.left + interval.right - enough) // 2
-        return left, enough - left
-
-    def _lines_of_side(
-        self, part: Part, f: int, t: int, right: bool, levels: int, least: int, b: int, place: Place
-    ) -> Iterator[str]:
-        members = (part.rank[f] >= t) == right
-        if self._is_plain(int(part.size[members].sum()), least, b, place):
-            return
-        if levels == 2:
-            yield from self.covers(part, part.sides(f, t)[int(right)], members, least, b, place)
-        else:
-            yield from self.lines(part.part(members), levels, least, b, place=place)
-
-    def covers(
-        self, part: Part, rows: Any, members: BoolArray, least: int, b: int, place: Place = TOP
-    ) -> Iterator[str]:
-        """Yield the lines of a proof for two levels; parameters as for :meth:`least_loss` and :meth:`lines`."""
-        need, target = self._need(part, members, least), (b + self.margin // 2) / part.units
-        ends, values = np.zeros(int(part.values.max()), np.int64), self._values(part, place)
-        tables = self._tables(part, 2, place)
-        for f in np.flatnonzero(values > 1).tolist():
-            count = cover_two(tables, rows, values, f, part.cost, target, need, ends, part.node, part.losses)
-            if count < 0:
-                raise SolverError(TOO_ROUNDED)
-            yield " ".join(map(str, (ends[:count] + self.columns.offset[f]).tolist()))
 
 
 def grid_of(problem: Problem, limits: Sequence[LabelLimit] = ()) -> Grid:
@@ -871,26 +88,27 @@ def grid_of(problem: Problem, limits: Sequence[LabelLimit] = ()) -> Grid:
         numbers = np.concatenate([w, costs.ravel(), [problem.split_cost]])
         exact = bool((numbers == np.rint(numbers)).all()) and most < MOST / 2
         return Grid(0 if exact else _exponent(LOSS_BITS, most, problem.split_cost))
-    if problem.loss == SQUARED:
-        centre = float(np.average(problem.y, weights=w))
-        far = np.abs(problem.y - centre)
-        weight = 0 if whole and w.sum() < 2**TARGET_BITS else _exponent(WEIGHT_BITS, float(w.sum()))
-        target = _exponent(TARGET_BITS, math.ldexp(float(w @ far), weight))
-        most = float(w @ far**2)
-    else:
+    if problem.loss == ABSOLUTE:
         centre, span = 0.0, float(np.ptp(problem.y))
-        weight = (
-            0
-            if whole and w.max() < 2**ABSOLUTE_WEIGHT_BITS
-            else _exponent(ABSOLUTE_WEIGHT_BITS, float(w.max()))
-        )
-        bits = PRODUCT_BITS - max(0, math.frexp(float(w.max()))[1] + weight)
+        times = max(factors(problem.level))
+        heaviest = times * float(w.max())
+        is_whole = whole and times == 1.0 and heaviest < 2**ABSOLUTE_WEIGHT_BITS
+        weight = 0 if is_whole else _exponent(ABSOLUTE_WEIGHT_BITS, heaviest)
+        bits = PRODUCT_BITS - max(0, math.frexp(heaviest)[1] + weight)
         target = min(_exponent(bits, span), _exponent(TARGET_BITS, float(np.abs(problem.y).max())))
-        most = float(w.sum()) * span
-    loss = min(
-        _exponent(LOSS_BITS, most, problem.split_cost),
-        weight + (2 if problem.loss == SQUARED else 1) * target,
-    )
+        loss = min(_exponent(LOSS_BITS, times * float(w.sum()) * span, problem.split_cost), weight + target)
+    else:
+        centre, own = float(np.average(problem.y, weights=w)), leaf_loss(problem.loss)
+        is_squared = problem.loss == SQUARED
+        far = np.abs(problem.y - centre) if is_squared else np.abs(problem.y / centre - 1.0)
+        bits = TARGET_BITS if is_squared else WEIGHT_BITS
+        weight = 0 if whole and w.sum() < 2**bits else _exponent(WEIGHT_BITS, float(w.sum()))
+        target = _exponent(TARGET_BITS, math.ldexp(float(w @ far), weight))
+        loss = _exponent(LOSS_BITS, own.total(centre, problem.y, w), problem.split_cost)
+        if is_squared:
+            loss = min(loss, weight + 2 * target)
+        else:
+            target = min(target, MOST_OF_RATES)
     grid = Grid(loss, weight, target, centre)
     # One unit more than the check needs: another one may round what it computes.
     return grid._replace(error=rounded(problem, grid).error + 1)
@@ -960,6 +178,7 @@ class Proof:
             X=thresholds.X[thresholds.group],
             y=y,
             weight=np.ones(len(y)) if charged.weight is None else charged.weight,
+            level=charged.level if charged.loss == ABSOLUTE else MEDIAN,
         )
         try:
             self._values = values_of(self.problem.X)
@@ -1006,8 +225,8 @@ class Proof:
             rank = np.empty((len(columns.feature), len(losses.size)), np.int32)
             rank[:, losses.group] = own.X.T.astype(np.int32)
             part = PlainPart(losses, rank, columns.width + 1, empties=columns.empties)
-        if problem.loss == SQUARED:
-            margin = ROUNDED_SUMS + (int(self._losses.table[:, 2].sum()) >> SHARE_OF_SQUARES)
+        if self._losses.has_sums:
+            margin = ROUNDED_SUMS + (int(self._losses.table[:, 2].sum()) >> SHARE_OF_SUMS)
         return part, Prover(self._losses.split_cost, margin, columns)
 
     def try_out(self) -> None:
@@ -1095,7 +314,7 @@ class Proof:
         n, p = problem.X.shape
         yield json.dumps({"mipforest_certificate": UNIVARIATE, **names, "sha256": problem.digest()})
         sizes = (problem.depth, n, p, len(problem.costs), problem.N_min)
-        charges = (problem.split_cost.hex(), problem.unit.hex())
+        charges = (problem.split_cost.hex(), problem.unit.hex(), problem.level.hex())
         yield " ".join(["problem", problem.loss, *map(str, sizes), *charges])
         for row in problem.costs.tolist():
             yield " ".join(["cost", *map(float.hex, row)])
@@ -1161,17 +380,12 @@ def compiled_proof(
     Raises
     ------
     Unsupported
-        If leaves predict a quantile that is no median, or rates.
+        If certificates do not state the loss.
     """
-    if charged.loss not in ("classes", SQUARED, ABSOLUTE):
+    if charged.loss != "classes" and charged.loss not in LOSSES:
         raise Unsupported(
-            f"a certificate states losses in whole numbers and fractions, and the {charged.loss} loss has logarithms; "
-            "leave the certificate out"
-        )
-    if charged.level != MEDIAN:
-        raise Unsupported(
-            f"a certificate states absolute losses around medians, and the trees predict the quantile of level "
-            f"{charged.level:g}; leave the certificate out"
+            f"a certificate states one of the losses {', '.join(LOSSES)}, and not the {charged.loss} loss; leave the "
+            "certificate out"
         )
     made = list[Proof]()
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import implement, kernel
 from mipforest.searches.exact.domains import has_to_split, usable
+from mipforest.searches.leaf_sums import CLASSES, loss_of_sums
 
 #: More than any loss, for leaves that are too small.
 NEVER = 1 << 60
@@ -23,9 +24,10 @@ class WholeTables(NamedTuple):
     rank, order
         (p, m) ranks of the rows, and rows in the order of each feature.
     table, size
-        (m, M) and (m,) as of :class:`~mipforest.certificates.univariate.Losses`.
-    scale
-        (1,) unit of squared weighted targets divided by weights; 0 of a table over predictions.
+        (m, M) and (m,) as of :class:`~mipforest.certificates.losses.Losses`.
+    kind, scale
+        (1,) kind of a loss by sums (:mod:`mipforest.searches.leaf_sums`), ``CLASSES`` of a table over predictions; and
+        (2,) what makes its first two sums those of the loss.
     least
         (1,) least number of samples in a leaf, of the next pair; 0 for any.
     empties
@@ -38,6 +40,7 @@ class WholeTables(NamedTuple):
     order: Int32Array
     table: IntArray
     size: IntArray
+    kind: IntArray
     scale: FloatArray
     least: IntArray
     empties: IntArray
@@ -146,12 +149,19 @@ def _parts_none(tables: WholeTables, rows: WholeRows, f: int, g: int, low: int, 
 
 
 @kernel
+def _lost(tables: WholeTables, w: float, u: float, q: float) -> float:
+    """Return the loss of a leaf by its sums; without weight, nothing is saved."""
+    if w <= 0.0:
+        return q
+    return loss_of_sums(tables.kind[0], w * tables.scale[0], u * tables.scale[1], q)
+
+
+@kernel
 def _leaf(tables: WholeTables, totals: IntArray, side: int) -> float:
     """Return the loss of one leaf for a side."""
-    if tables.scale[0] > 0.0:
-        w, u = float(totals[side, 0]), float(totals[side, 1])
-        return max(0.0, float(totals[side, 2]) - (u * u / w * tables.scale[0] if w > 0.0 else 0.0))
     least = float(totals[side, 0])
+    if tables.kind[0] != CLASSES:
+        return _lost(tables, least, float(totals[side, 1]), float(totals[side, 2]))
     for k in range(1, tables.table.shape[1]):
         least = min(least, float(totals[side, k]))
     return least
@@ -160,12 +170,11 @@ def _leaf(tables: WholeTables, totals: IntArray, side: int) -> float:
 @kernel
 def _leaves(tables: WholeTables, totals: IntArray, side: int) -> float:
     """Return the loss of two leaves, of the rows of a side up to a value and of the others."""
-    if tables.scale[0] > 0.0:
-        w, u = float(totals[2 + side, 0]), float(totals[2 + side, 1])
-        v, o = float(totals[side, 0]) - w, float(totals[side, 1]) - u
-        saved = (u * u / w if w > 0.0 else 0.0) + (o * o / v if v > 0.0 else 0.0)
-        return max(0.0, float(totals[side, 2]) - saved * float(tables.scale[0]))
     low, other = float(totals[2 + side, 0]), float(totals[side, 0] - totals[2 + side, 0])
+    if tables.kind[0] != CLASSES:
+        # What samples lose beside the centre is rounded down one by one: only the sum of both is above what is saved.
+        u, all_u, q = float(totals[2 + side, 1]), float(totals[side, 1]), float(totals[side, 2])
+        return max(0.0, _lost(tables, low, u, q) + _lost(tables, other, all_u - u, q) - q)
     for k in range(1, tables.table.shape[1]):
         low = min(low, float(totals[2 + side, k]))
         other = min(other, float(totals[side, k] - totals[2 + side, k]))
