@@ -51,7 +51,7 @@ LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 MISSED_RATE = 3.0
 
 #: Digits of logarithms where they are not doubles, and share of its terms by which they may miss a sum.
-DIGITS, MISSED_DIGITS = 80, Fraction(1, 10**70)
+DIGITS, MISSED_DIGITS = 40, Fraction(1, 10**35)
 
 
 class Grid(NamedTuple):

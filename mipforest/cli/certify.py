@@ -142,7 +142,7 @@ def _as_json(
         "bound": found.bound,
         "gap": found.gap,
         **sizes_of(found),
-        "exact": exact or "intervals" in sizes_of(found),
+        "exact": exact or _is_whole(found),
         "compared": asked.compared,
         "exit_code": SUCCESS,
     }
@@ -150,8 +150,7 @@ def _as_json(
 
 def _print(found: Certified | CertifiedUnivariate, certificate: Path, asked: Asked, *, exact: bool) -> None:
     steps = ", ".join(f"{count} {name}" for name, count in sizes_of(found).items())
-    whole = exact or not hasattr(found, "leaves")
-    how = "in whole numbers" if whole else "norms rounded outward"
+    how = "in whole numbers" if exact or _is_whole(found) else f"{_rounded_part(found)} rounded outward"
     print_text(f"certified  {certificate}")
     print_text(f"value      {found.objective:.12g} of the tree in it, depth {found.depth}, by the definition")
     print_text(f"bound      {found.bound:.12g} for every such tree; gap {100 * found.gap:.3g}%")
@@ -164,6 +163,20 @@ def _print(found: Certified | CertifiedUnivariate, certificate: Path, asked: Ask
         if compared
         else "compared   with nothing: --data, --model and --param do"
     )
+
+
+def _is_whole(found: Certified | CertifiedUnivariate) -> bool:
+    """Return whether a proof is checked in whole numbers anyway."""
+    return _rounded_part(found) == ""
+
+
+def _rounded_part(found: Certified | CertifiedUnivariate) -> str:
+    """Return what a check computes in doubles; empty for nothing."""
+    from mipforest.certificates import Certified
+
+    if isinstance(found, Certified):
+        return "norms"
+    return {"squared": "quotients", "deviance": "logarithms"}.get(found.problem.loss, "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +224,7 @@ def numbers_of(found: Certified | CertifiedUnivariate) -> dict[str, Any]:
         problem = found.problem
         return {
             "loss": problem.loss,
+            "level": problem.level,
             "N_min": problem.N_min,
             "split_cost": problem.split_cost,
             "unit": problem.unit,
@@ -250,6 +264,8 @@ def in_words(found: Certified | CertifiedUnivariate) -> Iterator[tuple[str, str]
             cost == (i != k) for i, row in enumerate(numbers["costs"]) for k, cost in enumerate(row)
         )
         loss = f"{numbers['loss']}{'' if zero_one else ' with costs of classes'}"
+        if numbers["loss"] == "absolute":
+            loss += f" around the quantile of level {numbers['level']:g}"
         yield (
             "numbers",
             f"loss {loss}; N_min {numbers['N_min']}; {numbers['split_cost']:g} for a split; "
@@ -363,8 +379,7 @@ def _against_names(found: Certified | CertifiedUnivariate, wanted: Formulation) 
     if words.variant and words.variant != wanted.variant:
         texts.append(f"variant: {words.variant} in the file, {wanted.variant} asked")
     parameters: Mapping[str, Any] = json.loads(json.dumps(wanted.parameters()))  # lists, as files have them
-    # Of files of older versions, which name no parameters, the numbers alone are compared.
-    for name in dict.fromkeys([*words.parameters, *parameters]) if words.parameters else ():
+    for name in dict.fromkeys([*words.parameters, *parameters]):
         has, asked = words.parameters.get(name), parameters.get(name)
         if has != asked:
             texts.append(f"{name}: {_shown(has)} in the file, {_shown(asked)} asked")
@@ -424,12 +439,17 @@ def _against_charges(found: CertifiedUnivariate, formulation: Formulation, whose
     K = len(problem.costs)
     numbers = {
         "loss": "errors" if wanted.loss == "classes" else wanted.loss,
+        "level": wanted.level,
         "N_min": max([wanted.N_min, *_sizes_of_leaves(found.words, data)]),
         "split_cost": float(wanted.split_cost),
         "unit": float(wanted.unit),
         "costs": (1.0 - np.eye(K) if wanted.costs is None else wanted.costs).tolist(),
     }
-    labels = {"split_cost": "cost of a split", "costs": "costs of classes"}
+    labels = {
+        "level": "level of the quantile",
+        "split_cost": "cost of a split",
+        "costs": "costs of classes",
+    }
     return [
         f"{labels.get(name, name)}: {_shown(value)} in the proof, {_shown(numbers[name])} {whose}"
         for name, value in numbers_of(found).items()
@@ -509,9 +529,8 @@ def _charged(formulation: Formulation, data: Dataset) -> UnivariateProblem | Non
 
     if formulation.structure_type is None or not issubclass(formulation.structure_type, UnivariateProblem):
         return None
-    if "paper" in formulation.variants:
-        # The charges are those of any variant, and this one prepares nothing by a search.
-        formulation = make_formulation(formulation.name, dict(formulation.parameters()), "paper")
+    # The charges are those of any variant, and the last one prepares nothing by a search.
+    formulation = make_formulation(formulation.name, dict(formulation.parameters()), formulation.variants[-1])
     structure = formulation.structure(formulation.bind(data, Topology(1)))
     return structure if isinstance(structure, UnivariateProblem) else None
 

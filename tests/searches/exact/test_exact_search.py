@@ -10,8 +10,8 @@ from univariate_cases import Case, hold_for_all, leaf_cost
 from formulations.oct import Oct
 from formulations.oct_h import OctH
 from formulations.ort import Ort
-from formulations.quantile import Quantile
 from formulations.ort_l import OrtL
+from formulations.quantile import Quantile
 from mipforest import solve
 from mipforest.data import Dataset, load
 from mipforest.errors import LicenseLimit, Unsupported
