@@ -88,7 +88,8 @@ def enumerated(found):
     rank = np.array([np.unique(x, return_inverse=True)[1] for x in problem.X.T])
     y = problem.y.astype(int) if problem.loss == "errors" else problem.y
     loss = "classes" if problem.loss == "errors" else problem.loss
-    cost = cache(lambda rows: leaf_cost(loss, y, problem.weight, problem.costs)(np.array(rows)))
+    cost_of = leaf_cost(loss, y, problem.weight, problem.costs, problem.level)
+    cost = cache(lambda rows: cost_of(np.array(rows)))
     best, everything = np.inf, tuple(range(len(y)))
     for tree in splits_of(found):
         here, leaves = {0: everything}, []
@@ -146,9 +147,11 @@ def drawn(seed):
         y, model, task = rng.integers(0, 2 + kind, n), "oct", "classification"
         y[: 2 + kind] = np.arange(2 + kind)
     else:
-        y, model, task = rng.integers(0, 6, n) / 2.0, "ort", "regression"
+        y, task = rng.integers(0, 6, n) / 2.0, "regression"
         y[:2] = 0.0, 1.0
-        parameters["loss"] = ("squared", "absolute")[kind - 2]
+        others = (("ort", {}), ("ort", {"loss": "absolute"}), ("quantile", {"tau": 0.8}), ("poisson", {}))
+        model, more = others[2 * int(rng.integers(2)) + kind - 2]
+        parameters |= more
     data = Dataset.from_arrays(X, y, features=names, task=task, weights=weight)
     asked = [drawn_constraint(rng, names, 2**depth - 1) for _ in range(int(rng.integers(1, 4)))]
     try:

@@ -14,7 +14,7 @@ from univariate_cases import leaf_cost
 from formulations.poisson import Poisson
 from formulations.survival import Survival
 from mipforest.data import Dataset
-from mipforest.errors import DataError, TuningError, Unsupported
+from mipforest.errors import DataError, TuningError
 from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.objectives import leaf_losses
 from mipforest.objectives.leaf_losses import PoissonLoss
@@ -144,11 +144,6 @@ def test_bad_data_are_refused_by_name():
         Survival().build(counts(0), 1)
     with pytest.raises(DataError, match="had its event"):
         Dataset.from_arrays(X, np.arange(6), event=np.zeros(6, dtype=bool))
-
-
-def test_a_certificate_of_logarithms_is_refused(tmp_path):
-    with pytest.raises(Unsupported, match="logarithms"):
-        Poisson().build(counts(0), 1).solve("exact-search", certificate=tmp_path / "c.gz")
 
 
 @pytest.mark.parametrize("spread", [1e-3, 1e-5, 1e-7])

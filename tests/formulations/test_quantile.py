@@ -8,7 +8,6 @@ from tolerance import at_most, same
 from formulations.ort import range_of_quantiles
 from formulations.quantile import Quantile
 from mipforest.data import Dataset
-from mipforest.errors import Unsupported
 from mipforest.objectives.leaf_losses import PinballLoss
 
 
@@ -67,10 +66,3 @@ def test_the_best_constant_loses_least_however_sums_are_rounded():
         assert loss.total(loss.best_constant(y, weight), y, weight) == pytest.approx(
             least, rel=1e-12, abs=1e-12
         )
-
-
-def test_a_certificate_states_medians_alone(tmp_path):
-    problem = Quantile(tau=0.9).build(drawn(0), 2)
-    with pytest.raises(Unsupported, match=r"quantile of level 0\.9"):
-        problem.solve(certificate=tmp_path / "proof.json.gz")
-    assert not list(tmp_path.iterdir())
