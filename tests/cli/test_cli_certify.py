@@ -3,6 +3,8 @@
 import gzip
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 OPTIONS = ("--model", "hfs-margot", "--param", "C=1,3", "--param", "B=1", "--depth", 2)
@@ -152,3 +154,41 @@ def test_a_relative_gap_is_named_by_its_number_and_may_be_asked_for_by_the_word(
     word = mipforest("certify", file, *model, "--param", "epsilon=relativ")
     assert word.code == 2
     assert "epsilon='relativ' is neither a number nor 'relative'" in word.err
+
+
+#: Models whose leaves predict a number, with their columns and parameters; and what else differs in the proof.
+OF_NUMBERS = {
+    "quantile": (("--target", "rate", "--drop", "exposure", "--param", "tau=0.8"), "loss absolute around"),
+    "poisson": (("--target", "rate", "--weight", "exposure", "--param", "N_min=2"), "loss deviance"),
+    "survival": (("--target", "exposure", "--event", "seen", "--drop", "rate"), "loss deviance"),
+}
+
+
+@pytest.mark.parametrize("model", OF_NUMBERS)
+def test_losses_of_numbers_are_certified_and_compared(mipforest, tmp_path, model):
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame({"x": rng.integers(0, 9, 40), "z": rng.integers(0, 5, 40)})
+    table["exposure"] = rng.uniform(0.2, 3.0, 40).round(1)
+    table["rate"] = rng.poisson(table["exposure"] * np.exp(table["x"] / 4)) / table["exposure"]
+    if model == "survival":
+        table["seen"] = np.where(rng.random(40) < 0.7, "yes", "no")
+    table.to_csv(tmp_path / "table.csv", index=False)
+    file, (options, told) = tmp_path / "proof.gz", OF_NUMBERS[model]
+    asked = ("--model", model, "--depth", 2, "--data", tmp_path / "table.csv", *options)
+    done = mipforest("solve", *asked, "--solver", "exact-search", "--certificate", file, "--quiet")
+    assert done.code == 0, done.err
+    done = mipforest("certify", file, *asked)
+    assert done.code == 0, done.err
+    assert told in done.out
+    assert ("logarithms rounded outward" in done.out) == (model != "quantile")
+    assert "model, depth, data: the same" in done.out
+    assert "in whole numbers" in mipforest("certify", file, "--exact").out
+    other = mipforest("certify", file, *asked, "--param", "alpha=0.01")
+    assert other.code == 3
+    assert "alpha: 0 in the file, 0.01 asked" in other.err
+    if model == "quantile":
+        other = mipforest("certify", file, "--model", "ort", "--param", "loss=absolute")
+        assert other.code == 3
+        assert "level of the quantile: 0.8 in the proof, 0.5 as asked" in other.err
+    mutant = rewritten(file, tmp_path / "other.gz", lambda header: header["parameters"].update(tau=0.7))
+    assert mipforest("certify", mutant).code == 3

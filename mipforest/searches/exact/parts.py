@@ -73,6 +73,11 @@ class Part(ABC):
         #: Tables by masks, with what keeps their memory.
         self._masked = dict[bytes, tuple[Tables, Any]]()
 
+    @property
+    def every(self) -> BoolArray:
+        """(m,) all rows."""
+        return np.ones(self.rank.shape[1], np.bool_)
+
     def masked(self, use: NDArray[np.uint8], group: IntArray) -> Tables:
         """Return the tables with masks; see :mod:`mipforest.searches.exact.domains`."""
         key = use.tobytes()

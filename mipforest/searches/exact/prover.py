@@ -329,8 +329,7 @@ class Prover:
         """
         if levels > 2:
             return self.solve(part, levels, least, keep, place)[0]
-        every = np.ones(part.rank.shape[1], np.bool_)
-        return self.least_loss(part, part.whole, every, levels, least, keep, place)
+        return self.least_loss(part, part.whole, part.every, levels, least, keep, place)
 
     def least_loss(
         self, part: Part, rows: Any, members: BoolArray, levels: int, least: int, keep: int, place: Place
@@ -424,10 +423,8 @@ class Prover:
         part, levels, least, keep, place
             As for :meth:`bound`.
         """
-        best, every = keep, np.ones(part.rank.shape[1], np.bool_)
-        best = min(best, self._claimed(self._leaf(part, every, least, place), part, keep))
-        heap: list[Interval] = []
-        weight = part.tables.weight_below
+        best = self._claimed(self._leaf(part, part.every, least, place), part, keep)
+        heap, weight = list[Interval](), part.tables.weight_below
 
         def side(f: int, t: int, right: bool, fewer: int, enough: int) -> int:
             below = self.columns.below(place, f, int(right))
@@ -435,8 +432,7 @@ class Prover:
 
         def put(f: int, low: int, high: int, left: int | None, right: int | None) -> None:
             """Add an interval, of which the bound on one side may be known."""
-            between = int(part.size[(part.rank[f] >= low) & (part.rank[f] < high)].sum()) if least else 0
-            fewer = least - between if least - between > 1 else 0
+            fewer = self._fewer(part, f, low, high, least)
             enough = best - self.split_cost
             if left is None and right is None:
                 # The side with more rows first: it may do alone.
@@ -488,7 +484,7 @@ class Prover:
         if self._is_plain(int(part.size.sum()), least, b, place) or levels == 1:
             return
         if levels == 2:
-            yield from self.covers(part, part.whole, np.ones(part.rank.shape[1], np.bool_), least, b, place)
+            yield from self.covers(part, part.whole, part.every, least, b, place)
             return
         if intervals is None:
             proven, intervals = self.solve(part, levels, least, b, place)
@@ -501,11 +497,18 @@ class Prover:
                 low, high = interval.low, interval.high
                 left, right = self._shares(interval, b)
                 yield f"{high + self.columns.offset[f]} {left}"
-                between = int(part.size[(part.rank[f] >= low) & (part.rank[f] < high)].sum()) if least else 0
-                fewer = least - between if least - between > 1 else 0
+                fewer = self._fewer(part, f, low, high, least)
                 for side, t, claim in ((0, low, left), (1, high, right)):
                     below = self.columns.below(place, f, side)
                     yield from self._lines_of_side(part, f, t, side == 1, levels - 1, fewer, claim, below)
+
+    @staticmethod
+    def _fewer(part: Part, f: int, low: int, high: int, least: int) -> int:
+        """Return the least size of leaves beside an interval: the samples between may fill them up."""
+        if not least:
+            return 0
+        rest = least - int(part.size[(part.rank[f] >= low) & (part.rank[f] < high)].sum())
+        return rest if rest > 1 else 0
 
     def _is_plain(self, size: int, least: int, b: int, place: Place) -> bool:
         """Return whether a claim needs no proof."""
