@@ -381,8 +381,8 @@ def results_table(store: Store) -> pd.DataFrame:
 
 
 def _proven_for(details: object) -> str | None:
-    """Return what an optimum is proven for; results of older versions do not say, and are taken at their status."""
-    return json.loads(details).get("proven_for", "definition") if isinstance(details, str) else None
+    """Return what an optimum is proven for."""
+    return json.loads(details)["proven_for"] if isinstance(details, str) else None
 
 
 def events_table(store: Store) -> pd.DataFrame:

@@ -125,11 +125,9 @@ def _headline(result: Mapping[str, Any]) -> str:
     values = {name: value for name, value in result["parameters"].items() if value is not None}
     given = ", ".join(f"{name}={_plain(value)}" for name, value in values.items())
     depth = "" if noun_of(result) != "tree" else f", depth {result['depth']}"
-    # Runs of older versions do not have their scaling here.
-    scaling = f", scaling {data['scaling']}" if "scaling" in data else ""
     return (
         f"{result['model']} (variant {result['variant']}){depth}, {given}\n"
-        f"{data['name']}: {data['n']} samples, {data['p']} features{scaling}"
+        f"{data['name']}: {data['n']} samples, {data['p']} features, scaling {data['scaling']}"
     )
 
 

@@ -10,7 +10,7 @@ import warnings
 from codecs import BOM_UTF8, getincrementaldecoder
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from http.client import HTTPException
 from importlib.util import find_spec
 from io import BytesIO, StringIO, TextIOWrapper
@@ -140,12 +140,6 @@ class TextFormat:
         """All words that stand for a missing value."""
         words = dict.fromkeys((*MISSING_WORDS, *self.missing_values))
         return tuple(word for word in words if word not in self.keep_words)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what is not as usual, as JSON takes it."""
-        entries, usual = asdict(self), asdict(PLAIN)
-        changed = {name: value for name, value in entries.items() if value != usual[name]}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in changed.items()}
 
 
 #: What files are unless something else is said.

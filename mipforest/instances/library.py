@@ -17,7 +17,7 @@ import sysconfig
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -455,10 +455,6 @@ def _written(value: object) -> str:
     return str(value)
 
 
-#: Columns that older catalogues do not have.
-_LACKING = [f.name for f in fields(Entry) if f.default is not MISSING] + ["tags"]
-
-
 def read_catalogue(path: Path) -> dict[str, Entry]:
     """Read a catalogue; an absent file is an empty one.
 
@@ -479,7 +475,6 @@ def read_catalogue(path: Path) -> dict[str, Entry]:
 
 
 def _entry(path: Path, number: int, row: Mapping[str | None, str | None]) -> Entry:
-    row = {**dict.fromkeys(_LACKING, ""), **row}
     if set(row) != set(_COLUMNS) or None in row.values():
         raise CatalogueError(f"{path}, line {number}: the columns are not {', '.join(_COLUMNS)}")
     values: dict[str, object] = {}

@@ -518,8 +518,7 @@ def status_in_words(result: Mapping[str, Any]) -> str:
     status, gap = result["status"], result["gap"]
     numbers = (gap, result["objective"], result.get("bound"))
     within = "" if None in numbers else gap_in_words(result["objective"], result["bound"])
-    # Runs of older versions do not tell what is proven.
-    proven_for = result.get("proven_for", "definition")
+    proven_for = result["proven_for"]
     if status == "optimal":
         up_to = (
             "" if not within or closed(result["objective"], result["bound"]) else f" up to a gap of {within}"

@@ -257,7 +257,7 @@ def worth_in_words(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     Parameters
     ----------
     result
-        The content of ``result.json``; older runs have nothing on it.
+        The content of ``result.json``; it has nothing on it without a tree.
     """
     worth = result.get("worth")
     if not worth:

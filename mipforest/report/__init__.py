@@ -379,7 +379,7 @@ def constraints_section(result: Mapping[str, Any]) -> list[Element]:
 def reported_section(result: Mapping[str, Any]) -> list[Element]:
     """Show what the formulation alone measures and reports, whatever it is."""
     pairs: list[tuple[str, Part]] = []
-    for name in result.get("reported") or ():
+    for name in result["reported"]:
         for key, words in ((name, ""), *((f"{part}_{name}", f", {words.lower()}") for part, words in PARTS)):
             if result.get(key) is not None:
                 value = result[key]
@@ -403,20 +403,15 @@ def solve_section(result: Mapping[str, Any]) -> Element:
         ("Rewritten for the solver by", ", ".join(bridges) or "nothing, it takes the model as it is"),
         ("Time", _times(result)),
         ("Branch-and-bound nodes", plain(result["nodes"])),
-        ("mipforest", plain(result.get("mipforest_version"))),
+        ("mipforest", plain(result["mipforest_version"])),
     ]
-    counted = result.get("model_statistics") or {}
+    counted = result["model_statistics"]
     sizes = [(_STATISTICS.get(name, title(name)), plain(value)) for name, value in counted.items()]
-    size = (
-        description_list([*sizes[:MAX_LINES]])
-        if sizes
-        else element("p", "The run did not note down the size of its model.")
-    )
     return section(
         "Model and solver",
         description_list(pairs[:MAX_LINES]),
         element("h3", "Size of the model"),
-        size,
+        description_list([*sizes[:MAX_LINES]]),
         id_="solve",
     )
 
@@ -426,7 +421,7 @@ def reproduction_section(result: Mapping[str, Any]) -> Element:
     data, test = result["data"], result.get("test_data")
     pairs: list[tuple[str, Part]] = [
         ("Data", _samples(data)),
-        ("Target", plain(data.get("target"))),
+        ("Target", plain(data["target"])),
         ("SHA-256 of the training samples", element("code", plain(data["sha256"]))),
     ]
     if test:
@@ -457,7 +452,7 @@ def reproduction_section(result: Mapping[str, Any]) -> Element:
     return section(
         "How to reproduce",
         description_list(pairs),
-        *_lines("Notes on the data", data.get("notes") or []),
+        *_lines("Notes on the data", data["notes"]),
         what,
         *file,
         element("p", text),
@@ -471,7 +466,7 @@ def _samples(data: Mapping[str, Any]) -> str:
 
 
 def _times(result: Mapping[str, Any]) -> str:
-    phases, text = result.get("phase_seconds"), time_in_words(result)
+    phases, text = result["phase_seconds"], time_in_words(result)
     if not isinstance(phases, dict) or not phases:
         return text
     seconds = [(plain(name), spent) for name, spent in phases.items() if isinstance(spent, int | float)]
@@ -520,21 +515,18 @@ def _solve(result: Mapping[str, Any]) -> Iterator[str]:
             yield from _option("ensemble", value)
         elif value is not None:
             yield from _option("param", f"{name}={_word(value)}")
-    # Sources of older versions have no columns of treatments, none to leave out, and none to keep as text.
-    treatment = source.get("treatment")
+    treatment = source.get("treatment")  # what is as usual is not stated
     yield from _option("data", source["data"])
     yield from _option("target" if treatment is None else "outcome", source["target"])
     yield from _option("treatment", treatment)
     for name in ("positive", "task", "missing", "scaling", "test_size", "test"):
         yield from _option(name, source[name])
-    yield from _option("rewards", ",".join(source.get("rewards", ())) or None)
     for name in (
         *("event", "scores", "better", "weight", "drop", "keep", "categorical", "decimal", "thousands"),
-        *("encoding", "dates", "date_order"),
+        *("encoding", "dates", "date_order", "skip_lines"),
     ):
         yield from _option(name, source.get(name))
-    yield from _option("skip_lines", source.get("skip_lines") or None)
-    for name in ("missing_values", "keep_words", "names"):
+    for name in ("rewards", "missing_values", "keep_words", "names"):
         yield from _option(name, ",".join(source.get(name) or ()) or None)
     if source.get("balanced"):
         yield "--balanced"

@@ -20,6 +20,9 @@ from mipforest.data.target import Task
 from mipforest.errors import did_you_mean, some_of
 from mipforest.problem.constraints import Constraint, Parity
 
+#: Entries that the dictionary of a source has whatever they are.
+STATED = ("data", "target", "task", "missing", "scaling", "seed", "positive", "test_size", "test")
+
 
 @dataclass(frozen=True, eq=False)
 class LoadedData:
@@ -287,43 +290,28 @@ class DataSource:
             raise error.located(str(path)) from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the source as JSON takes it; files with their absolute paths, to be found from elsewhere."""
-        entries = asdict(self) | {
-            "data": _absolute(self.data),
-            "positive": list(self.positive),
-            "test": self.test and _absolute(self.test),
+        """Return the source as JSON takes it; files with their absolute paths, to be found from elsewhere.
+
+        Beside :data:`STATED` it has what is not as usual.
+        """
+        entries, usual = asdict(self), asdict(DataSource(data=""))
+        entries |= {"data": _absolute(self.data), "test": self.test and _absolute(self.test)}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in entries.items()
+            if name in STATED or value != usual[name]
         }
-        for name in (
-            "balanced",
-            "rarer_positive",
-            "weight",
-            "treatment",
-            "event",
-            "drop",
-            "keep",
-            "dates",
-            "date_order",
-            "rewards",
-            "scores",
-            "categorical",
-        ):
-            if not entries[name]:
-                del entries[name]  # files of data without them are what older versions write and read
-        if self.scores is None:
-            del entries["better"]
-        for name in asdict(PLAIN):
-            del entries[name]
-        return entries | self.written.to_dict()
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Any]) -> DataSource:
         """Restore a source from :meth:`to_dict`'s dictionary; TypeError if it is none."""
         if not isinstance(entries, Mapping):
             raise TypeError(f"a data source is an object, not {type(entries).__name__}")
-        known = {field.name for field in fields(cls)}
-        given = {name: value for name, value in entries.items() if name in known}
+        if absent := [name for name in STATED if name not in entries]:
+            raise TypeError(f"the entry {absent[0]!r} is absent")
+        given = {field.name: entries[field.name] for field in fields(cls) if field.name in entries}
         lists = ("positive", "drop", "keep", "rewards", "categorical", "missing_values", "keep_words")
-        given |= {name: tuple(given.get(name, ())) for name in lists}
+        given |= {name: tuple(given[name]) for name in lists if name in given}
         if given.get("names") is not None:
             given["names"] = tuple(given["names"])
         source = cls(**given)

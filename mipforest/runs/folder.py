@@ -193,7 +193,7 @@ def with_digests(result: Mapping[str, Any], files: Mapping[str, Mapping[str, Any
 
 
 def check_digests(folder: Path, result: Mapping[str, Any], files: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse a run whose files were changed after it was written; runs of older versions have no digests.
+    """Refuse a run whose files were changed after it was written.
 
     Parameters
     ----------
@@ -207,11 +207,11 @@ def check_digests(folder: Path, result: Mapping[str, Any], files: Mapping[str, M
     RunError
         Names the file that was changed, is absent, or is of another run.
     """
-    if DIGESTS not in result:
-        return
-    known = result[DIGESTS]
+    known = result.get(DIGESTS)
     if not isinstance(known, dict):
-        raise RunError(f"{folder}/{RESULT} was changed: its digests are no object; solve again")
+        raise RunError(
+            f"{folder}/{RESULT} has no digests, which tell whether the files are those that the run wrote; solve again"
+        )
     try:
         changed = _changes(folder, result, known, files)
     except RecursionError:

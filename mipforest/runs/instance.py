@@ -37,6 +37,8 @@ VERSION = 1
 _TYPES: dict[str, type] = {
     "instance": str,
     "sha256": str,
+    "model_sha256": str,
+    "mipforest_version": str,
     "model": str,
     "variant": str,
     "depth": int,
@@ -44,9 +46,6 @@ _TYPES: dict[str, type] = {
     "data": dict,
     "data_source": dict,
 }
-
-
-_OPTIONAL = ("ensemble", "model_sha256", "mipforest_version")
 
 
 def instance_files(path: Path) -> tuple[Path, Path]:
@@ -189,7 +188,7 @@ class Metadata:
     instance, sha256
         Name and checksum of the instance.
     model_sha256
-        Checksum of the model's text as MPS; empty in files of older versions.
+        Checksum of the model's text as MPS.
     model, variant, depth, parameters
         The formulation.
     ensemble
@@ -322,17 +321,17 @@ def _metadata_of(path: Path, content: Mapping[str, Any]) -> Metadata:
         constraints = tuple(constraint_of(own) for own in content.get("constraints", ()))
     except (DataError, TypeError) as error:
         raise RunError(f"{path}: the entry 'constraints' is malformed ({error})") from error
-    texts = {key: value if isinstance(value := content.get(key), str) else "" for key in _OPTIONAL}
+    ensemble = content.get("ensemble")
     return Metadata(
         path=path,
         source=source,
         data_sha256=checksum,
-        ensemble=texts["ensemble"] or None,
-        model_sha256=texts["model_sha256"],
-        version=texts["mipforest_version"],
+        ensemble=ensemble if isinstance(ensemble, str) else None,
+        version=content["mipforest_version"],
         tangents=content.get("tangents") is True,
         constraints=constraints,
-        **{key: content[key] for key in ("instance", "sha256", "model", "variant", "depth", "parameters")},
+        **{key: content[key] for key in ("instance", "sha256", "model_sha256", "model", "variant")},
+        **{key: content[key] for key in ("depth", "parameters")},
     )
 
 

@@ -310,11 +310,11 @@ def _point_of_tangents(form: MatrixForm, given: SolutionFile) -> tuple[Point, li
 
 def _rebuilt_otherwise(form: MatrixForm, metadata: Metadata) -> list[str]:
     """Warn if the model is not the one that was written, to the last bit."""
-    if not metadata.model_sha256 or sha256_of_model(form) == metadata.model_sha256:
+    if sha256_of_model(form) == metadata.model_sha256:
         return []
     return [
         f"the model built here is not exactly that of {metadata.instance} (written with mipforest "
-        f"{metadata.version or 'unknown'}, or on another machine); the solution was checked against the one built here"
+        f"{metadata.version}, or on another machine); the solution was checked against the one built here"
     ]
 
 
@@ -500,18 +500,16 @@ class SavedTree(Saved):
         """Return everything as JSON takes it; :func:`mipforest.trees.from_dict` reads the tree alone."""
         counts, influence = self.statistics.class_counts, self.statistics.influence
         weights = self.statistics.class_weights
-        # Trees of samples that count once are written as before there were weights.
-        by_weight = {} if weights is None else {"class_weights": weights.tolist()}
         return to_dict(self.tree) | {
             "target": self.target,
-            **({} if self.treatment is None else {"treatment": self.treatment}),
+            "treatment": self.treatment,
             "labels": dict(self.labels),
             "encoding": self.encoding.to_dict(),
             "training_samples": {
                 "samples": self.statistics.samples.tolist(),
                 "class_counts": None if counts is None else counts.tolist(),
                 "influence": None if influence is None else influence.tolist(),
-                **by_weight,
+                "class_weights": None if weights is None else weights.tolist(),
                 **{name: _with_gaps(getattr(self.statistics, name)) for name in _VALUES},
             },
         }
@@ -541,7 +539,7 @@ def load_saved_tree(path: Path) -> SavedTree:
             _target_of(content["target"]),
             _labels_of(content["labels"], tree),
             _statistics(content["training_samples"], tree),
-            None if content.get("treatment") is None else _target_of(content["treatment"]),
+            None if content["treatment"] is None else _target_of(content["treatment"]),
         )
 
 
@@ -582,7 +580,7 @@ def _labels_of(labels: object, tree: Predictor) -> dict[str, int]:
 
 
 def _statistics(entries: Mapping[str, Any], tree: Tree) -> NodeStatistics:
-    """Read what ``to_dict`` wrote; trees of older versions have neither errors nor influences."""
+    """Read what ``to_dict`` wrote."""
     nodes, classes = tree.topology.n_nodes, len(tree.classes)
     counts = _array(entries, "class_counts", (nodes, classes), np.int64)
     values = {name: _array(entries, name, (nodes,)) for name in _VALUES}
@@ -601,7 +599,9 @@ def _statistics(entries: Mapping[str, Any], tree: Tree) -> NodeStatistics:
 def _array(
     entries: Mapping[str, Any], name: str, shape: tuple[int, ...], dtype: type = np.float64
 ) -> npt.NDArray[Any] | None:
-    if entries.get(name) is None:
+    if name not in entries:
+        raise TreeFileError(f"'training_samples' has no {name!r}; solve again")
+    if entries[name] is None:
         return None
     array: npt.NDArray[Any] = np.array(entries[name], dtype=dtype)
     if array.shape != shape:

@@ -73,7 +73,7 @@ def to_dict(tree: Tree) -> dict[str, Any]:
 
 
 def from_dict(content: Mapping[str, Any]) -> Tree:
-    """Return the tree that :func:`to_dict` described; ``logistic`` and keys that may be null may be absent.
+    """Return the tree that :func:`to_dict` described.
 
     Raises
     ------
@@ -92,7 +92,10 @@ def from_dict(content: Mapping[str, Any]) -> Tree:
     depth = content.get("depth")
     if isinstance(depth, bool) or not isinstance(depth, int):
         raise TreeFileError(f"'depth' must be an integer, got {depth!r}")
-    logistic = content.get("logistic", False)
+    for key in ("logistic", "offset", "scale", "leaf_w"):
+        if key not in content:
+            raise TreeFileError(f"key {key!r} is missing")
+    logistic = content["logistic"]
     if not isinstance(logistic, bool):
         raise TreeFileError(f"'logistic' must be true or false, got {logistic!r}")
     try:

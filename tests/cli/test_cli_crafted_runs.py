@@ -8,7 +8,7 @@ import sys
 from urllib.error import URLError
 
 import pytest
-from changed_runs import without_digests
+from changed_runs import sealed
 
 from mipforest.cli.pictures import _may_fetch
 from mipforest.runs import read_run
@@ -29,13 +29,15 @@ class Trap:
 @pytest.fixture
 def crafted(finished_run, tmp_path):
     """A copy of a run, to be changed."""
-    return without_digests(shutil.copytree(finished_run, tmp_path / "crafted"))
+    return shutil.copytree(finished_run, tmp_path / "crafted")
 
 
 def edit(path, change):
     content = json.loads(path.read_text())
     change(content)
     path.write_text(json.dumps(content))
+    if path.name == "result.json":
+        sealed(path.parent)
 
 
 def test_a_link_in_place_of_the_picture_is_not_followed(mipforest, crafted, tmp_path):

@@ -24,13 +24,16 @@ from mipforest.files import read_mps, write_mps
 from mipforest.files.solutions import point_of, read_point, write_point
 from mipforest.model import Model
 from mipforest.problem.parameters import TreeEnsemble, parameter
-from mipforest.runs import RunError, import_solution
+from mipforest.runs import DataSource, RunError, import_solution
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import get_solver
 from mipforest.solving import solve_form
 from mipforest.testing import assert_same_form
 
 pytestmark = pytest.mark.usefixtures("few_penalties")
+
+#: A source of data as metadata have it.
+USUAL = DataSource(data="iris").to_dict()
 
 EXPORT = (
     "export",
@@ -430,13 +433,15 @@ def test_a_model_that_is_built_otherwise_is_reported(mipforest, folder):
         ({"parameters": {"alpha": -1}}, "alpha"),
         ({"parameters": {"alpha": {"a": 1}}}, "alpha"),
         ({"data": {}}, "checksum of the data"),
-        ({"data_source": {"data": 3}}, "malformed"),
-        ({"data_source": {"data": "iris", "positive": 3}}, "malformed"),
-        ({"data_source": {"data": "iris", "seed": -1}}, "seed"),
-        ({"data_source": {"data": "iris", "scaling": "odd"}}, "scaling"),
-        ({"data_source": {"data": "iris", "test_size": 7.0}}, "test samples"),
-        ({"data_source": {"data": "../../etc/passwd"}}, "passwd"),
-        ({"data_source": {"data": "iris\0"}}, "zero byte"),
+        ({"data_source": {"data": "iris"}}, "the entry 'target' is absent"),
+        ({"model_sha256": None}, "'model_sha256'"),
+        ({"data_source": USUAL | {"data": 3}}, "malformed"),
+        ({"data_source": USUAL | {"data": "iris", "positive": 3}}, "malformed"),
+        ({"data_source": USUAL | {"data": "iris", "seed": -1}}, "seed"),
+        ({"data_source": USUAL | {"data": "iris", "scaling": "odd"}}, "scaling"),
+        ({"data_source": USUAL | {"data": "iris", "test_size": 7.0}}, "test samples"),
+        ({"data_source": USUAL | {"data": "../../etc/passwd"}}, "passwd"),
+        ({"data_source": USUAL | {"data": "iris\0"}}, "zero byte"),
         ({"instance": "other.mps"}, "describes other.mps"),
     ],
 )

@@ -246,11 +246,6 @@ def test_a_column_of_two_levels_is_one_feature():
     assert data.encoding.levels == (LevelSet("sex", ("male",), "female"), LevelSet("ill", ("True",), "False"))
     again = Encoding.from_dict(json.loads(json.dumps(data.encoding.to_dict())))
     np.testing.assert_array_equal(again.encode(frame), data.X_raw)
-    # Encodings of older versions have a feature for each level.
-    old = data.encoding.to_dict()
-    old["columns"] = [{name: entry[name] for name in ("name", "levels")} for entry in old["columns"]]
-    old |= {"offset": [0.0] * 4, "scale": [1.0] * 4}
-    np.testing.assert_array_equal(Encoding.from_dict(old).encode(frame)[:, :2], [[0, 1], [1, 0], [0, 1]])
 
 
 def test_dates_and_identifiers_are_refused_dropped_or_kept():

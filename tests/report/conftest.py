@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from changed_runs import sealed
 from headless_browser import Browser, browser_path
 from typer.testing import CliRunner
 
@@ -165,10 +166,9 @@ def infeasible_run(classes_run, tmp_path_factory):
     result = json.loads((run / "result.json").read_text())
     names = ("objective", "bound", "gap", "evaluated_objective", "max_violation", "warm_start_objective")
     nothing = dict.fromkeys([*names, *(name for name in result if name.startswith("train_"))])
-    del result["digests"]
     result |= nothing | {"status": "infeasible", "verified": False, "features_used": [], "events": []}
     (run / "result.json").write_text(json.dumps(result))
-    return run
+    return sealed(run)
 
 
 @pytest.fixture(scope="session")
@@ -183,10 +183,9 @@ def deep_run(classes_run, tmp_path_factory):
     saved = SavedTree.of(tree, LoadedData(data, None, {}))
     (run / "tree.json").write_text(json.dumps(saved.to_dict()))
     result = json.loads((run / "result.json").read_text())
-    del result["digests"]
     result["data_source"]["data"] = str(run / "gone.csv")
     (run / "result.json").write_text(json.dumps(result))
-    return run
+    return sealed(run)
 
 
 def _scaling(data):

@@ -5,7 +5,7 @@ import shutil
 from random import Random
 
 import pytest
-from changed_runs import without_digests
+from changed_runs import sealed
 from fuzz.mutations import mutated
 from parsed_page import ParsedPage
 from typer.testing import CliRunner
@@ -41,7 +41,7 @@ def copied(tmp_path):
         content = json.loads((folder / name).read_text())
         change(content)
         (folder / name).write_text(json.dumps(content))
-        return without_digests(folder)
+        return sealed(folder)
 
     return copy
 
