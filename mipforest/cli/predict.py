@@ -175,7 +175,7 @@ def predict(
     if output is not None and output.suffix.lower() != ".csv":
         raise CommandError(f"{output} does not end in .csv; predictions are written as .csv")
     try:
-        of_run = DataSource.from_dict(solved.result["data_source"])
+        of_run = DataSource.from_dict(solved.result.get("data_source", {}))
     except TypeError as error:
         raise CommandError(f"{run}: the entry 'data_source' of result.json is malformed ({error})") from error
     source = _source_like(

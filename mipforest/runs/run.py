@@ -500,16 +500,17 @@ class SavedTree(Saved):
         """Return everything as JSON takes it; :func:`mipforest.trees.from_dict` reads the tree alone."""
         counts, influence = self.statistics.class_counts, self.statistics.influence
         weights = self.statistics.class_weights
+        by_weight = {} if weights is None else {"class_weights": weights.tolist()}
         return to_dict(self.tree) | {
             "target": self.target,
-            "treatment": self.treatment,
+            **({} if self.treatment is None else {"treatment": self.treatment}),
             "labels": dict(self.labels),
             "encoding": self.encoding.to_dict(),
             "training_samples": {
                 "samples": self.statistics.samples.tolist(),
                 "class_counts": None if counts is None else counts.tolist(),
                 "influence": None if influence is None else influence.tolist(),
-                "class_weights": None if weights is None else weights.tolist(),
+                **by_weight,
                 **{name: _with_gaps(getattr(self.statistics, name)) for name in _VALUES},
             },
         }
@@ -539,7 +540,7 @@ def load_saved_tree(path: Path) -> SavedTree:
             _target_of(content["target"]),
             _labels_of(content["labels"], tree),
             _statistics(content["training_samples"], tree),
-            None if content["treatment"] is None else _target_of(content["treatment"]),
+            _target_of(content["treatment"]) if "treatment" in content else None,
         )
 
 
@@ -590,7 +591,7 @@ def _statistics(entries: Mapping[str, Any], tree: Tree) -> NodeStatistics:
     influence = _array(entries, "influence", tree.w.shape)
     if influence is not None and not np.isfinite(influence).all():
         raise TreeFileError("'influence' of 'training_samples' holds what is no finite number; solve again")
-    weights = _array(entries, "class_weights", (nodes, classes))
+    weights = _array({"class_weights": None, **entries}, "class_weights", (nodes, classes))
     if weights is not None and not (np.isfinite(weights) & (weights >= 0)).all():
         raise TreeFileError("'class_weights' of 'training_samples' holds what is no weight; solve again")
     return NodeStatistics(samples, counts, **values, influence=influence, class_weights=weights)

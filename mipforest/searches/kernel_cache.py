@@ -29,13 +29,13 @@ from mipforest.atomic import atomic_write
 #: Folders kept: those that were used last. Several versions, or environments, may share the cache of a user.
 KEPT = 5
 
-#: What our folders are called; and those of earlier versions, which the compiler wrote.
+#: What our folders are called.
 _PREFIX = "mipforest-kernels-"
-_OURS = re.compile(rf"{_PREFIX}[0-9a-f]{{24}}|(cards|exact|local|prescription|routing)_[0-9a-f]{{40}}")
+_OURS = re.compile(rf"{_PREFIX}[0-9a-f]{{24}}")
 
-#: What our files end in, with those of earlier versions and what a process that was killed while it wrote has left.
+#: What our files end in, and what a process that was killed while it wrote has left.
 _SUFFIX = ".kernel"
-_SUFFIXES = (_SUFFIX, ".nbi", ".nbc", ".part")
+_SUFFIXES = (_SUFFIX, ".part")
 
 #: Settings of the compiler that change what it makes of the same source.
 _OPTIONS = (

@@ -263,9 +263,7 @@ def test_a_tree_with_linear_leaves_is_saved(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "key", ["encoding", "labels", "target", "treatment", "training_samples", "w", "leaf_w"]
-)
+@pytest.mark.parametrize("key", ["encoding", "labels", "target", "training_samples", "w", "leaf_w"])
 def test_a_tree_without_a_part_is_refused(saved, tmp_path, key):
     content = saved.to_dict()
     del content[key]

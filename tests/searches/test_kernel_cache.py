@@ -372,7 +372,6 @@ def test_only_folders_of_ours_that_were_used_last_long_ago_are_removed(tmp_path)
     ours = [f"mipforest-kernels-{k:024x}" for k in range(KEPT + 3)]
     for when, name in enumerate(ours, start=1000):
         used(name, when)
-    used("routing_" + "0" * 40, 0)  # of a version that left it to the compiler
     for name in ("routing_data", "mipforest-kernels-mine", "other_" + "0" * 40):
         used(name, 0)
     (tmp_path / ours[0] / "notes.txt").touch()
