@@ -48,9 +48,10 @@ def test_the_excess_of_doubles_misses_no_more_than_is_proven(n):
     for u, w, bits in excesses(Random(n), n):
         value = Fraction(float(excess(np.array([float(u)]), np.array([float(w)]), bits)[0]))
         true, missed = exact_excess(u, w << bits)
+        # exact: rational numbers, and the margin is the one that is proven
         assert abs(value - true) <= PROVEN * true / 2**53 + missed, (u, w, bits)
-        assert value * Fraction(LOWERED_LOGARITHM) <= true + missed, (u, w, bits)
-        assert value * Fraction(RAISED_LOGARITHM) >= true - missed, (u, w, bits)
+        assert value * Fraction(LOWERED_LOGARITHM) <= true + missed, (u, w, bits)  # exact: rational numbers
+        assert value * Fraction(RAISED_LOGARITHM) >= true - missed, (u, w, bits)  # exact: rational numbers
 
 
 def drawn(seed):
@@ -93,6 +94,7 @@ def test_rounded_losses_of_any_partition_are_below_the_true_ones(n):
                 assert lost <= true + losses.error, (seed, exact, lost, float(true))
                 # What is lost by rounding is little beside what one leaf loses, and units for each sample and leaf.
                 units = len(rows) + 2 * leaf.max() + 2
+                # exact: whole numbers, with a margin
                 assert lost >= true - share * whole - units, (seed, exact, lost, float(true))
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from enumerate_trees import best_tree_value
-from seeds import seeds
+from seeds import few_of, seeds
+from sklearn.datasets import load_linnerud
 from sklearn.metrics import mean_poisson_deviance
 from sklearn.tree import DecisionTreeRegressor
 from tolerance import at_least, at_most, same
@@ -13,6 +14,7 @@ from univariate_cases import leaf_cost
 
 from formulations.poisson import Poisson
 from formulations.survival import Survival
+from mipforest.certificates import certify
 from mipforest.data import Dataset
 from mipforest.errors import DataError, TuningError
 from mipforest.heuristics.thresholds import find_thresholds
@@ -144,6 +146,25 @@ def test_bad_data_are_refused_by_name():
         Survival().build(counts(0), 1)
     with pytest.raises(DataError, match="had its event"):
         Dataset.from_arrays(X, np.arange(6), event=np.zeros(6, dtype=bool))
+
+
+@pytest.mark.parametrize("exercise", few_of([0, 1, 2]))
+def test_counts_of_others_have_their_optimum(exercise, tmp_path):
+    """Chin-ups, sit-ups and jumps of 20 men by weight, waist and pulse (Linnerud, in scikit-learn)."""
+    men = load_linnerud(as_frame=True)
+    X, y = men.target, men.data.iloc[:, exercise].to_numpy(float)
+    data = Dataset.from_arrays(X.to_numpy(float), y, features=list(X), task="regression")
+    result = Poisson(alpha=0.02, N_min=2).build(data, 2).solve("exact-search", certificate=tmp_path / "c.gz")
+    assert result.objective == pytest.approx(enumerated(data, 2, 0.02, 2), rel=1e-9)
+    grown = DecisionTreeRegressor(criterion="poisson", max_depth=2, min_samples_leaf=2, random_state=0)
+    losses = [
+        mean_poisson_deviance(y, predicted)
+        for predicted in (np.full(20, y.mean()), grown.fit(X, y).predict(X))
+    ]
+    assert at_most(result.objective, losses[1] / losses[0] + 0.02 * (grown.get_n_leaves() - 1))
+    found = certify(tmp_path / "c.gz", exact=True)
+    assert same(found.objective, result.objective)
+    assert found.gap < 1e-8
 
 
 @pytest.mark.parametrize("spread", [1e-3, 1e-5, 1e-7])
