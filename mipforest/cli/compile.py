@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from multiprocessing import get_context
 from typing import Annotated, Any
@@ -41,6 +41,8 @@ class Kind:
         Least samples of a leaf of univariate trees.
     weighted
         Whether samples have fractional weights.
+    indicators
+        Whether features have two values each.
     """
 
     model: str
@@ -48,6 +50,7 @@ class Kind:
     classes: int = 2
     N_min: int = 1
     weighted: bool = False
+    indicators: bool = False
 
     def __str__(self) -> str:
         parts = [self.model, "" if self.depth is None else f"depth {self.depth}"]
@@ -55,6 +58,7 @@ class Kind:
             "three classes" * (self.classes > 2),
             "least leaf" * (self.N_min > 1),
             "weights" * self.weighted,
+            "indicators" * self.indicators,
         ]
         return ", ".join(filter(None, parts))
 
@@ -124,7 +128,7 @@ def compile_searches(
 
 
 def kinds_of(name: str) -> list[Kind]:
-    """Return the kinds of problems of a model: by depth, and of univariate trees by classes, weights and leaf sizes."""
+    """Return the kinds of problems of a model: by depth, and of univariate trees by all that loops differ by."""
     from mipforest.problem.registry import get_formulation
     from mipforest.problem.structure import UnivariateProblem
 
@@ -136,6 +140,8 @@ def kinds_of(name: str) -> list[Kind]:
     classes = (2, 3) if cls.task == "classification" else (2,)
     # Loops are compiled for the depth, operations for all else: those of three levels are those of two.
     operations = [Kind(name, 2, *own) for own in product(classes, (1, 2), (False, True))]
+    if cls.task in ("classification", "regression"):  # loops over pairs are compiled for counts and for sums
+        operations += [Kind(name, 2, K, indicators=True) for K in classes]
     return [Kind(name, 3), *operations, Kind(name, 1)]
 
 
@@ -152,6 +158,9 @@ def compiled(kind: Kind) -> Compiled:
         sizes: dict[str, Any] = {"N_min": kind.N_min} if kind.N_min > 1 else {}
         formulation = get_formulation(kind.model)(**sizes)
         data = small_data(formulation, kind.classes)
+        if kind.indicators:
+            X = (data.X_raw > data.X_raw.mean(axis=0)).astype(float)
+            data = replace(data, X_raw=X, X=X)
         if kind.weighted:
             data = data.with_weights(0.3 + np.arange(data.n) / data.n)
         problem = formulation.build(data, kind.depth, solver=search, whole=False)

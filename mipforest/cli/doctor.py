@@ -209,6 +209,9 @@ def small_data(formulation: Formulation, classes: int = 2) -> Dataset:
     if task == "decision":
         gains = few.X_raw[:, :2] - few.X_raw[:, :2].mean(axis=0)
         return Dataset.from_arrays(few.X_raw, rewards=gains, scaling=formulation.scaling)
+    if formulation.takes_times:
+        seen = few.y > few.y.min()
+        return Dataset.from_arrays(few.X_raw, few.y, event=seen, scaling=formulation.scaling)
     if not formulation.gives.is_tree and formulation.scaling == "none":  # it takes features of 0 and 1
         return Dataset.from_arrays(few.X_raw > few.X_raw.mean(axis=0), few.y, scaling="none")
     return few

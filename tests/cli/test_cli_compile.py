@@ -3,6 +3,8 @@
 import pytest
 
 from mipforest.cli.compile import Kind, kinds_of
+from mipforest.cli.doctor import small_data
+from mipforest.problem.registry import formulation_classes, get_formulation
 
 
 @pytest.mark.slow
@@ -18,11 +20,18 @@ def test_what_is_compiled_is_there_afterwards(mipforest):
 
 def test_univariate_trees_have_all_kinds():
     kinds = kinds_of("oct")
-    assert len(set(kinds)) == len(kinds) == 10
+    assert len(set(kinds)) == len(kinds) == 12
     assert Kind("oct", 3) in kinds
     assert str(Kind("oct", 2, 3, 2, True)) == "oct, depth 2, three classes, least leaf, weights"
     assert {kind.classes for kind in kinds_of("ort")} == {2}
     assert [kind.depth for kind in kinds_of("margot")] == [1, 2]
+
+
+@pytest.mark.parametrize("name", formulation_classes())
+def test_every_model_has_small_data_that_it_takes(name):
+    formulation = get_formulation(name)()
+    assert small_data(formulation).n >= 10
+    formulation.build(small_data(formulation), 1, declare=False, whole=False)
 
 
 def test_a_model_that_there_is_not_is_told(mipforest):

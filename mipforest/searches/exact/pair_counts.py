@@ -216,7 +216,7 @@ def _tables_of(rows: Rows) -> PairTables:
     most = np.ones(n)
     if rows.loss in ("classes", "costs"):
         most = rows.value[:, 1] if rows.loss == "classes" else rows.value.max(axis=1)
-    both = _products(right, most[:, None], None)[0][:, :, 0]
+    both = sums.sum(axis=0) if whole.is_counted else _products(right, most[:, None], None)[0][:, :, 0]
     moved = np.diag(both)[:, None] - both
     if rows.loss not in ("classes", "costs"):
         moved = np.where(moved > 0.5, np.inf, 0.0)
