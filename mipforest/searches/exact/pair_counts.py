@@ -59,8 +59,8 @@ WALKED, PLAIN, COUNTED, SUMMED, COMPARED = 0.3, 3.0, 0.5, 0.15, 10.0
 #: Bits of a table, in those of its rows, up to which whole weights are written as so many equal rows.
 MOST_BITS = 4.0
 
-#: Bits of a word.
-WORD = 64
+#: Bits of a word, and thresholds of a block of pairs.
+WORD, BLOCK = 64, 32
 
 
 # ---------------------------------------------------------------------- sums over pairs
@@ -102,12 +102,15 @@ def count_pairs(
     for j in range(T):
         for w in range(W):
             work[j, w] = bits[j, w] & mask[w]
-        for k in range(j + 1):
-            for c in range(len(starts) - 1):
-                count = np.uint64(0)
-                for w in range(starts[c], starts[c + 1]):
-                    count += _ones(work[j, w] & bits[k, w])
-                counts[c, j, k] = counts[c, k, j] = np.int32(count)
+    for first in range(0, T, BLOCK):
+        for other in range(0, first + 1, BLOCK):  # pairs are written twice, which is fast in blocks
+            for j in range(first, min(first + BLOCK, T)):
+                for k in range(other, min(other + BLOCK, j + 1)):
+                    for c in range(len(starts) - 1):
+                        count = np.uint64(0)
+                        for w in range(starts[c], starts[c + 1]):
+                            count += _ones(work[j, w] & bits[k, w])
+                        counts[c, j, k] = counts[c, k, j] = np.int32(count)
 
 
 #: Sums over pairs of thresholds, and counts.
@@ -121,7 +124,9 @@ class PairTables:
     Attributes
     ----------
     feature, threshold
-        (T,) feature and rank of each threshold.
+        (T,) feature and rank of each threshold; of those that part the rows alike, of the first one, where that is asked.
+    place
+        (q,) for each threshold of all features, the number of the one that stands for it.
     right
         (T, n) whether a row is from it on.
     sums
@@ -135,6 +140,7 @@ class PairTables:
 
     feature: IntArray
     threshold: IntArray
+    place: IntArray
     right: BoolArray
     sums: Sums
     sizes: FloatArray
@@ -143,14 +149,15 @@ class PairTables:
     _value: FloatArray
     _bits: NDArray[np.uint64]
     _starts: IntArray
-    _place: IntArray
+    _row_of_bit: IntArray
 
     @classmethod
-    def of(cls, rows: Rows) -> PairTables:
-        """Return the tables of rows; those of the same rows are made once."""
-        if (known := _TABLES.get(rows)) is None:
-            known = _TABLES[rows] = _tables_of(rows)
-        return known
+    def of(cls, rows: Rows, *, alike: bool) -> PairTables:
+        """Return the tables of rows; ``alike`` tells that thresholds that part the rows alike are one."""
+        known = _TABLES.setdefault(rows, {})
+        if alike not in known:
+            known[alike] = _tables_of(rows, alike=alike)
+        return known[alike]
 
     @property
     def is_counted(self) -> bool:
@@ -160,7 +167,7 @@ class PairTables:
     def pairs_of(self, chosen: BoolArray) -> tuple[Sums, FloatArray]:
         """Return sums (T, T, V), or counts (K, T, T), and sizes (T, T) of the pairs of some rows (n,)."""
         if self.is_counted:
-            mask = _packed(chosen[None], self._place, self._bits.shape[1])[0]
+            mask = _packed(chosen[None], self._row_of_bit, self._bits.shape[1])[0]
             counts = np.empty((len(self._starts) - 1, *self.right.shape[:1] * 2), np.int32)
             count_pairs(self._bits, mask, self._starts, np.empty_like(self._bits), counts)
             return counts, counts.sum(axis=0).astype(np.float64) if len(self.sizes) else self.sizes
@@ -189,14 +196,22 @@ def _packed(right: BoolArray, place: IntArray, n_words: int) -> NDArray[np.uint6
 
 
 #: Tables by their rows.
-_TABLES: WeakKeyDictionary[Rows, PairTables] = WeakKeyDictionary()
+_TABLES: WeakKeyDictionary[Rows, dict[bool, PairTables]] = WeakKeyDictionary()
 
 
-def _tables_of(rows: Rows) -> PairTables:
+def _tables_of(rows: Rows, *, alike: bool) -> PairTables:
     n_of = rows.n_values - 1
     feature = np.repeat(np.arange(len(n_of)), n_of)
     threshold = np.concatenate([np.arange(1, U) for U in rows.n_values])
     right = rows.rank[feature] >= threshold[:, None]
+    at = np.arange(len(feature))
+    if alike and rows.rank.shape[1]:
+        # Two sides are exchanged so that the first row is on the left.
+        packed = np.packbits(right ^ right[:, :1], axis=1)
+        _, first, at = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        feature, threshold, right = feature[first[order]], threshold[first[order]], right[first[order]]
+        at = np.argsort(order)[at.ravel()]
     value, n = np.ascontiguousarray(rows.costs, dtype=np.float64), rows.rank.shape[1]
     bits, starts, place = np.zeros((0, 0), np.uint64), np.zeros(0, np.int64), np.zeros(0, np.int64)
     if _is_counted(rows):
@@ -211,7 +226,7 @@ def _tables_of(rows: Rows) -> PairTables:
         bits = _packed(right, place, firsts[-1])
     none = np.zeros((0, 0))
     sizes = np.zeros((1, 1)) if rows.N_min > 1 else none  # filled in below
-    whole = PairTables(feature, threshold, right, none, sizes, none, rows, value, bits, starts, place)
+    whole = PairTables(feature, threshold, at, right, none, sizes, none, rows, value, bits, starts, place)
     sums, sizes = whole.pairs_of(np.ones(n, dtype=bool))
     most = np.ones(n)
     if rows.loss in ("classes", "costs"):
@@ -409,7 +424,7 @@ class PairSearch(CoverSearch):
 
     def _tables(self, known: object) -> PairTables:
         del known  # of covers
-        rows, tables = self.rows, PairTables.of(self.rows)
+        rows, tables = self.rows, PairTables.of(self.rows, alike=self.box is None)
         p, T, B = len(rows.rank), len(tables.feature), 2**self.depth - 1
         box = self.box or Box(np.ones((B, p), dtype=bool), np.zeros(B, dtype=bool), np.full(p, -1))
         #: (|B|, T + 1) what each node may split on, and whether it has to split; (T,) groups of thresholds.
@@ -473,16 +488,18 @@ class PairSearch(CoverSearch):
         if self.depth != 2 or self.is_trivial:
             return super().each_threshold(deadline=deadline, look=look)
         self._two()
-        value: FloatArray = self._of_side[0] + self.cost
+        value: FloatArray = (self._of_side[0] + self.cost)[self.tables.place]
         return value
 
     def by_threshold(self, first: IntArray) -> FloatArray:
         """Return a lower bound on the loss of every tree by its root's threshold; infinite if a side is too small."""
         if self.tables is None:
             return super().by_threshold(first)
-        bounds = np.where(self._use[0, :-1] > 0, self._of_side.sum(axis=0) + self.cost, np.inf)
-        rank, (low, high) = self.tables.threshold, self.rows.allowed()[self.tables.feature].T
-        bounds[(rank < low) | (rank > high)] = np.inf
+        own = np.where(self._use[0, :-1] > 0, self._of_side.sum(axis=0) + self.cost, np.inf)
+        bounds: FloatArray = own[self.tables.place]
+        for f, (low, high) in enumerate(self.rows.allowed().tolist()):
+            bounds[first[f] : first[f] + low - 1] = np.inf
+            bounds[first[f] + high : first[f + 1]] = np.inf
         return bounds
 
     # ------------------------------------------------------------------ three levels
