@@ -124,7 +124,7 @@ class PairTables:
     Attributes
     ----------
     feature, threshold
-        (T,) feature and rank of each threshold; of those that part the rows alike, of the first one, where that is asked.
+        (T,) feature and rank of each threshold; of those that part the rows alike, if they are one, of the first.
     place
         (q,) for each threshold of all features, the number of the one that stands for it.
     right
