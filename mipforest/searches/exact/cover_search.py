@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -218,6 +218,9 @@ class CoverSearch:
         the losses of its sides.
     """
 
+    #: Levels of searches that have tables of their rows: others have those of their sides.
+    levels_of_tables: ClassVar[Container[int]] = (2, 3)
+
     def __init__(
         self,
         rows: Rows,
@@ -245,7 +248,7 @@ class CoverSearch:
         self.splits: list[tuple[int, int]] | None = [(-1, -1)] if value < incumbent else None
         #: The :class:`LossTables` of the rows, where there is something to search.
         self.tables: Any = None
-        if depth in (2, 3) and (tables is not None or not self.is_trivial):
+        if depth in self.levels_of_tables and (tables is not None or not self.is_trivial):
             self.tables = self._tables(tables)
         #: State of a search of three levels, and the heap of a deeper one.
         self.state: OpenIntervals | None = None
@@ -623,7 +626,7 @@ class CoverSearch:
                     bounds[side] = max(bounds[side], part.bound)
                 if least == self.rows.N_min and part.splits is not None:
                     values[side], trees[side] = part.incumbent, part.tree()
-        splits = _under(f, t, trees[0], trees[1], self.depth) if np.isfinite(sum(values)) else []
+        splits = under(f, t, trees[0], trees[1], self.depth) if np.isfinite(sum(values)) else []
         return Evaluated(ended, t, (bounds[0], bounds[1]), pairs, sum(values), splits)
 
     def _close_outer(self, interval: OuterInterval, found: Evaluated) -> None:
@@ -902,7 +905,7 @@ def middle_threshold(ranks: Int32Array, low: int, high: int) -> int:
     return low + int(np.abs(below[1:-1] - goal).argmin())
 
 
-def _under(
+def under(
     f: int, t: int, left: list[tuple[int, int]], right: list[tuple[int, int]], depth: int
 ) -> list[tuple[int, int]]:
     """Return the nodes of a tree in heap order from its root's split and the nodes of both subtrees."""

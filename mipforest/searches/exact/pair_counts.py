@@ -28,8 +28,11 @@ A table where features have many values has too many pairs: covers take that (:m
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -38,8 +41,9 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.searches import entry, kernel
+from mipforest.searches.exact import cover_search
 from mipforest.searches.exact.boxes import Box
-from mipforest.searches.exact.cover_search import AT_A_TIME, CoverSearch
+from mipforest.searches.exact.cover_search import AT_A_TIME, CoverSearch, Evaluated, under
 from mipforest.searches.exact.covers import DONE, FLAG, MAX_PAIRS, STOPPED
 from mipforest.searches.exact.plain import loss_of_rest
 from mipforest.searches.exact.tables import Rows
@@ -415,12 +419,13 @@ def best_roots_of_two(
 
 
 class PairSearch(CoverSearch):
-    """A search for the best tree of two or three levels by sums over pairs of thresholds.
+    """A search for the best tree of two levels and more by sums over pairs of thresholds.
 
     As :class:`~mipforest.searches.exact.cover_search.CoverSearch`; what is known of sides is not used.
     """
 
-    tables: Any  # PairTables, of two or three levels
+    levels_of_tables = range(2, 64)
+    tables: Any  # PairTables, where there is something to search
 
     def _tables(self, known: object) -> PairTables:
         del known  # of covers
@@ -439,7 +444,7 @@ class PairSearch(CoverSearch):
     def _least(self) -> float:
         """Least bound of what is open, less the cost of the root's split."""
         if self.tables is None:
-            return super()._least
+            return np.inf
         return float(self._of_side.sum(axis=0)[self._is_open].min(initial=np.inf))
 
     # ------------------------------------------------------------------ two levels
@@ -502,10 +507,12 @@ class PairSearch(CoverSearch):
             bounds[first[f] + high : first[f + 1]] = np.inf
         return bounds
 
-    # ------------------------------------------------------------------ three levels
+    # ------------------------------------------------------------------ three levels and more
 
-    def _evaluate_root(self, r: int) -> tuple[list[float], list[int]]:
-        """Return the least losses of both sides of a root, and the roots of their trees, -1 for leaves."""
+    def _evaluate_root(self, r: int) -> Evaluated:
+        """Find the best trees of both sides of a root, or bounds that leave none that is better than the incumbent."""
+        if self.depth > 3:
+            return self._search_sides(r)
         tables, losses, roots = self.tables, [0.0, 0.0], [-1, -1]
         right = tables.right[r]
         sums, sizes = tables.pairs_of(right)
@@ -524,7 +531,31 @@ class PairSearch(CoverSearch):
                 leaf = self._loss_of(total)
             losses[side] = min(leaf, self.cost + float(by_root[j]))
             roots[side] = j if losses[side] < leaf - self.tolerance else -1
-        return losses, roots
+        splits = [self._split(r), *map(self._split, roots)]
+        return Evaluated(True, r, (losses[0], losses[1]), len(right), sum(losses), splits)
+
+    def _search_sides(self, r: int) -> Evaluated:
+        """Search both sides of a root of more than three levels, each with what the other one leaves to be better."""
+        rows, right, known = self.rows, self.tables.right[r], self._known - self.cost - self.tolerance
+        bounds, values, pairs, ended = self._of_side[:, r].tolist(), [np.inf, np.inf], 0, True
+        trees: list[list[tuple[int, int]]] = [[], []]
+        for side, chosen in enumerate((~right, right)):
+            box = None if self.box is None else self.box.below(side, self._split(r)[0])
+            if self.box is not None and box is None:
+                bounds[side] = np.inf  # no tree of the box has this feature at its root
+            if not ended or sum(bounds) >= known:
+                break
+            part = type(self)(
+                rows.take(chosen), self.depth - 1, cost=self.cost, tolerance=self.tolerance,
+                incumbent=known - bounds[1 - side], box=box, stop=self.stop,
+            )  # fmt: skip
+            ended = part.solve()
+            pairs += part.pairs
+            bounds[side] = max(bounds[side], part.bound)
+            if part.splits is not None:
+                values[side], trees[side] = part.incumbent, part.tree()
+        splits = under(*self._split(r), trees[0], trees[1], self.depth) if np.isfinite(sum(values)) else []
+        return Evaluated(ended, r, (bounds[0], bounds[1]), pairs, sum(values), splits)
 
     def _loss_of(self, total: FloatArray) -> float:
         """Return the loss of one leaf by its sums (V,)."""
@@ -532,21 +563,21 @@ class PairSearch(CoverSearch):
             return max(0.0, float(total.min()))
         return float(self.rows.loss_of(total))
 
-    def _close_root(self, r: int, losses: list[float], roots: list[int]) -> None:
+    def _close_root(self, found: Evaluated) -> None:
         """Keep the tree of a root that was evaluated, and raise the bounds of other roots."""
-        self.pairs += len(self._is_open)
-        self._is_open[r] = False
-        value = sum(losses) + self.cost
-        if value < self._known - self.tolerance:
-            self._known, self.splits = value, [self._split(r), *map(self._split, roots)]
+        r, bounds = found.t, found.bounds
+        self.pairs += found.pairs
+        self._is_open[r] = not found.ended
+        if found.value + self.cost < self._known - self.tolerance:
+            self._known, self.splits = found.value + self.cost, found.splits
         if self.rows.N_min <= 1 and (self._group < 0).all():  # else roots have trees of their own
-            self.evaluated.append((*self._split(r), losses[0], losses[1]))
+            self.evaluated.append((*self._split(r), *bounds))
             # Rows on the left of r that another root has on the right, and the other way round.
             lost = self.tables.moved[:, r], self.tables.moved[r]
             for side in range(2):
-                bound = losses[side] - lost[side]
+                bound = bounds[side] - lost[side]
                 np.maximum(self._of_side[side], bound, out=self._of_side[side], where=self._is_open)
-        self._of_side[:, r] = losses
+        self._of_side[:, r] = bounds
         self._is_open &= self._of_side.sum(axis=0) < self._known - self.cost - self.tolerance
 
     def _roots(self, gap: float) -> list[int]:
@@ -555,29 +586,57 @@ class PairSearch(CoverSearch):
         is_open = self._is_open & (self._of_side.sum(axis=0) < room)
         return [r for r in self._order if is_open[r]] if self._order else np.flatnonzero(is_open).tolist()
 
-    def _begin_three(self) -> None:
+    def _begin(self) -> None:
         #: Roots, those of the best trees of two levels first.
         self._order = np.argsort(self._of_all(), kind="stable").tolist() if self.stop[MAX_PAIRS] > 0 else []
 
-    def _loop(self, gap: float) -> int:
-        """Evaluate roots, one after the other, until none is left or the search is stopped."""
+    def _search_roots(self, gap: float, submit: Callable[..., list[Any]], most: int = 1) -> bool:
+        """Evaluate roots, some at a time, until none is left or the search is stopped; return whether none is left."""
+        self._begin()
         while roots := self._roots(gap):
             if self.stop[FLAG] or self.pairs >= self.stop[MAX_PAIRS]:
-                return STOPPED
-            self._close_root(roots[0], *self._evaluate_root(roots[0]))
-        return DONE
+                return False
+            # The first ones are known before many are begun.
+            batch = roots[: min(most, 1 + (len(self._is_open) - len(roots)) // 2)]
+            for found in submit(self._evaluate_root, [(r,) for r in batch]):
+                self._close_root(found)
+        return True
 
     def compile(self, *, is_long: bool, is_short: bool) -> None:  # noqa: ARG002
         """Run what is compiled."""
         self._two()
 
-    def _batches_of_three(self, gap: float, submit: Callable[..., list[Any]]) -> bool:
-        """Evaluate roots, many at a time, until none is left or the search is stopped."""
-        while roots := self._roots(gap):
-            if self.stop[FLAG] or self.pairs >= self.stop[MAX_PAIRS]:
-                return False
-            # The first ones are known before many are begun.
-            batch = roots[: min(AT_A_TIME, 1 + (len(self._is_open) - len(roots)) // 2)]
-            for r, found in zip(batch, submit(self._evaluate_root, [(r,) for r in batch]), strict=True):
-                self._close_root(r, *found)
-        return True
+    # ------------------------------------------------------------------ run
+
+    def solve(self) -> bool:
+        """Search on this thread; return whether it ended, and was not stopped."""
+        if self.is_trivial:
+            return True
+        if self.depth == 2:
+            return self._two() == DONE
+        return self.solve_within(0.0)
+
+    def run(
+        self,
+        *,
+        gap: float,
+        deadline: float,
+        threads: int | None,
+        look: Callable[[], bool],
+        max_pairs: int | None = None,
+    ) -> tuple[bool, bool]:
+        """Search; see :meth:`CoverSearch.run`."""
+        if self.is_trivial:
+            return True, False
+        self.stop[MAX_PAIRS] = np.iinfo(np.int64).max if max_pairs is None else max_pairs
+        with ThreadPoolExecutor(min(AT_A_TIME, threads or os.cpu_count() or 1)) as pool:
+            submit = partial(self._watched, pool, deadline, look)
+            if self.depth == 2:
+                return submit(self._two, [()])[0] == DONE, self.interrupted
+            if self.depth == 3 and (max_pairs is not None or self.rows.rank.size < cover_search.LONG):
+                return submit(self.solve_within, [(gap,)])[0], self.interrupted
+            return self._search_roots(gap, submit, AT_A_TIME), self.interrupted
+
+    def solve_within(self, gap: float) -> bool:
+        """As :meth:`solve`, until a gap is reached."""
+        return self._search_roots(gap, lambda task, calls: [task(*call) for call in calls])

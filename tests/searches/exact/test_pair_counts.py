@@ -1,7 +1,5 @@
 """Sums over pairs of thresholds: the same trees as by covers and as by enumeration, on tables of few thresholds."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from seeds import seeds
@@ -139,10 +137,10 @@ def test_bounds_on_other_roots_never_exceed_what_their_sides_lose(pairs):
     problem = indicators(3, n=150, p=7, K=2)
     rows, _ = rows_of(problem)
     search = PairSearch(rows, 3, cost=0.0, tolerance=0.0, incumbent=np.inf)
-    evaluate = partial(PairSearch._evaluate_root, search)
-    truth = np.array([evaluate(r)[0] for r in range(len(search.tables.feature))]).T
-    for r in range(truth.shape[1]):
+    evaluated = [search._evaluate_root(r) for r in range(len(search.tables.feature))]
+    truth = np.array([found.bounds for found in evaluated]).T
+    for r, found in enumerate(evaluated):
         fresh = PairSearch(rows, 3, cost=0.0, tolerance=0.0, incumbent=np.inf)
-        fresh._close_root(r, truth[:, r].tolist(), [-1, -1])
+        fresh._close_root(found)
         assert (fresh._of_side <= truth + 1e-9).all()
         assert (fresh._of_side[:, r] == truth[:, r]).all()
