@@ -166,6 +166,8 @@ class TreeSearch(ABC):
     preferred: ClassVar[bool] = False
     #: Whether it multiplies losses by the samples' weights; problems with other weights than 1 are refused otherwise.
     takes_weights: ClassVar[bool] = False
+    #: Whether it takes trees whose leaves predict several targets at once.
+    takes_targets: ClassVar[bool] = False
     #: Whether it writes certificates; if not, why, where there is more to say.
     certifies: ClassVar[bool] = False
     why_no_certificate: ClassVar[str] = ""
@@ -229,7 +231,9 @@ class TreeSearch(ABC):
         """
         structure = problem.structure
         if isinstance(structure, self.structures):
-            return ""
+            T = len(problem.data.targets)
+            one = f"its leaves predict one target, and those of {problem.formulation.name} {T} at once"
+            return one if T and not self.takes_targets else ""
         taken = " or ".join(kind.words for kind in self.structures)
         limits = f" ({self.limits_in_words})" if self.limits_in_words else ""
         has = "no structure for searches, with these parameters" if structure is None else structure.words
