@@ -13,6 +13,7 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.data.target import SEVERAL
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported, known_name
 from mipforest.model import Model
 from mipforest.problem.operations import Operations
@@ -222,7 +223,8 @@ class TreeSearch(ABC):
     def is_made_for(cls, formulation: type[Operations]) -> bool:
         """Return whether it takes problems of a formulation, at least with some hyperparameters: by their structure."""
         kind = formulation.structure_type
-        return kind is not None and issubclass(kind, cls.structures)
+        one = cls.takes_targets or formulation.task != SEVERAL
+        return one and kind is not None and issubclass(kind, cls.structures)
 
     def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem as it was built; empty where it does.
