@@ -88,7 +88,7 @@ from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
 from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.model import LinearExpr, Model, Values
-from mipforest.objectives.leaf_losses import ErrorLoss, LeafLoss, PinballLoss, leaf_loss
+from mipforest.objectives.leaf_losses import ErrorLoss, LeafLoss, PinballLoss, SquaredLoss, leaf_loss
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges
@@ -157,13 +157,17 @@ class RegressionTree(Formulation):
         data, leaves = instance.data, instance.leaves
         return TreeCharges(
             y=leaves.y,
-            loss=self.loss,
+            loss=leaves.loss.name,
             split_cost=self.alpha * leaves.baseline,
             N_min=self.N_min,
             unit=leaves.baseline,
             weight=data.weights if data.weighted else None,
             level=self.level,
         )
+
+    def _leaves(self, data: Dataset) -> ConstantLeaves:
+        """Return how leaves predict."""
+        return ConstantLeaves(data, self.leaf_loss)
 
     def _routing(self, data: Dataset, topology: Topology) -> Routing:
         if self.variant != "paper":
@@ -233,7 +237,7 @@ class ConstantLeafTree(RegressionTree):
             topology=topology,
             budget=budget or TimeBudget(),
             routing=self._routing(data, topology),
-            leaves=ConstantLeaves(data, self.leaf_loss),
+            leaves=self._leaves(data),
         )
 
     def encode(self, tree: Tree, instance: OrtInstance) -> dict[str, FloatArray]:
@@ -279,7 +283,8 @@ class Ort(ConstantLeafTree):
         if instance.roots is not None and isinstance(instance.routing, ThresholdRouting):
             bound = root_bound(m["u"][0], m["d"][0], instance.routing.thresholds, instance.roots)
             m.add("root_value", objective >= bound)  # (m)
-        if self.loss == "squared" and (instance.roots is None or instance.topology.depth > 2):
+        squared = isinstance(instance.leaves.loss, SquaredLoss)
+        if squared and (instance.roots is None or instance.topology.depth > 2):
             m.add("leaf_loss", self._leaf_losses(m, instance) >= 0)  # (i)
 
     def _declare_losses(self, m: Model, instance: OrtInstance) -> LinearExpr:
@@ -352,7 +357,7 @@ class Ort(ConstantLeafTree):
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> OrtInstance:
         if self.variant == "paper":
             return super().bind(data, topology, budget)
-        thresholds, leaves = find_thresholds(data), ConstantLeaves(data, self.leaf_loss)
+        thresholds, leaves = find_thresholds(data), self._leaves(data)
         instance = OrtInstance(
             data=data,
             topology=topology,
@@ -532,13 +537,13 @@ class ConstantLeaves:
         for t in np.unique(leaf):
             here = leaf == t
             best = self.loss.best_constant(self.y[here], self.data.weights[here])
-            if float(self.unscaled(best)) == tree.leaf_value[t]:  # exact: rounded alike
+            if np.array_equal(self.unscaled(best), tree.leaf_value[t]):  # exact: rounded alike
                 found[t] = best
         return found
 
     def with_values(self, tree: Tree, beta: FloatArray, beta0: FloatArray) -> Tree:
         """Return a tree with leaves given in scaled units; constants need no ``beta`` (|L|, p)."""
-        return Tree(tree.depth, tree.w, tree.b, self.unscaled(beta0), (), tree.features)
+        return replace(tree, leaf_value=self.unscaled(beta0), leaf_w=None)
 
     def with_fitted_leaves(self, tree: Tree) -> Tree:
         """Fit the leaves of a tree; an empty one predicts the constant of its closest ancestor with samples."""
@@ -572,10 +577,7 @@ class ConstantLeaves:
             if here.any():
                 leaf = self.data.X[here], self.y[here], self.data.weights[here]
                 alone[t] = self.fit(*leaf).cost if here.sum() >= N_min else np.inf
-        kept = with_paying_splits(tree, split_cost, alone)
-        return self.with_fitted_leaves(
-            Tree(tree.depth, kept.w, kept.b, np.zeros(tree.topology.n_leaves), (), tree.features)
-        )
+        return self.with_fitted_leaves(with_paying_splits(tree, split_cost, alone))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -33,6 +33,22 @@ def leaf_cost(loss, y, weight, costs, level=0.5):
     return pinball
 
 
+def cost_of_targets(data, target_weights):
+    """Cost of a leaf that predicts several targets best, numbers or labels, by the definition."""
+
+    def cost(rows):
+        rows, total = list(rows), 0.0
+        for of, v in zip(data.y[rows].T, target_weights, strict=True):
+            w = data.weights[rows]
+            if data.target_classes:
+                total += v * (w.sum() - np.bincount(of, w).max())
+            else:
+                total += v * (w * (of - np.average(of, weights=w)) ** 2).sum()
+        return total
+
+    return cost
+
+
 def deviance(y, weight):
     """Half the Poisson deviance of samples around their mean."""
     mean = np.average(y, weights=weight)

@@ -24,6 +24,7 @@ PAGES = {
     "ort-lh": "ort",
     "poisson": "poisson",
     "survival": "survival",
+    "multi": "multi",
     "quantile": "quantile",
     "loss-optimal": "loss-optimal",
     "olct": "olct",

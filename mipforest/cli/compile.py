@@ -140,7 +140,8 @@ def kinds_of(name: str) -> list[Kind]:
     classes = (2, 3) if cls.task == "classification" else (2,)
     # Loops are compiled for the depth, operations for all else: those of three levels are those of two.
     operations = [Kind(name, 2, *own) for own in product(classes, (1, 2), (False, True))]
-    if cls.task in ("classification", "regression"):  # loops over pairs are compiled for counts and for sums
+    # Loops over pairs are compiled for counts and for sums.
+    if cls.task in ("classification", "regression", "multi-output"):
         operations += [Kind(name, 2, K, indicators=True) for K in classes]
     return [Kind(name, 3), *operations, Kind(name, 1)]
 

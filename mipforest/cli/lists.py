@@ -24,6 +24,7 @@ CARDS = "cards"
 HEADINGS = {
     "classification": "Trees that predict a class",
     "regression": "Trees that predict a number",
+    "multi-output": "Trees that predict several targets at once, numbers or labels",
     CARDS: "Score cards, which give the risk of one of two classes",
     "prescription": "Trees that prescribe a treatment, from records of treatments and outcomes",
     "decision": "Trees that decide, for rewards of decisions",

@@ -404,6 +404,14 @@ class DataOptions:
     target: Annotated[
         str | None, Option(metavar="COLUMN", help="Column to predict; 'target' in files if not given.")
     ] = None
+    targets: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN,COLUMN,...",
+            help="Columns to predict at once, for the model multi: all numbers, or all labels. They take the place of "
+            "--target.",
+        ),
+    ] = None
     treatment: Annotated[
         str | None,
         Option(
@@ -631,6 +639,12 @@ class DataOptions:
                 "--event tells at which of the times in --target the event was seen; "
                 + ("give both" if self.target is None else "leave --treatment out")
             )
+        roles = (self.target, self.treatment, self.outcomes, self.event, self.rewards)
+        if self.targets is not None and any(role is not None for role in roles):
+            raise CommandError(
+                "--targets takes the place of --target, and goes with no treatments, outcomes, events or rewards; "
+                "leave these out"
+            )
         if self.target is not None and self.rewards is None and model is not None:
             _refuse_target_of_rewards(model)
         if self.scores is not None and self.treatment is None:
@@ -643,6 +657,7 @@ class DataOptions:
         return DataSource(
             data=data,
             rewards=listed(self.rewards),
+            targets=listed(self.targets),
             scores=None if self.scores is None else self.scores.value,
             better="lower" if self.better is None else self.better.value,
             target=self.target if self.outcomes is None else self.outcomes,

@@ -58,6 +58,8 @@ _MEASURES = (
     ("R2", "r2", 4),
     ("MSE", "mse", 6),
     ("MAE", "mae", 6),
+    ("Labels right", "label_accuracy", 4),
+    ("All labels right", "exact_match", 4),
     ("AUC", "auc", 4),
     ("Brier score", "brier_score", 4),
     ("Log loss", "log_loss", 4),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,7 +40,15 @@ TOTAL, RISK = "total", "risk"
 NOTE = "note"
 
 #: Measures that are printed in per cent.
-_SHARES = ("accuracy", "balanced_accuracy", "sensitivity", "specificity", "followed")
+_SHARES = (
+    "accuracy",
+    "balanced_accuracy",
+    "sensitivity",
+    "specificity",
+    "followed",
+    "label_accuracy",
+    "exact_match",
+)
 
 
 def predict(
@@ -162,6 +170,10 @@ def predict(
     With --explain there is a column 'explanation', and 'explanations' in --json.
 
     A prescriptive tree predicts the treatment, and the outcome under each; --json has 'outcomes' by treatment.
+
+    A tree of several targets adds a column for each, 'prediction_NAME'; --json has 'predictions' by target. Of numbers
+    R2, MSE and MAE are means over the targets; of labels there are the share that is right, and that of the rows of
+    which all are.
     """
     from mipforest.data.lines import row_text
     from mipforest.data.loading import PLAIN, WRITTEN, first_line, is_text_file, read_file
@@ -185,7 +197,7 @@ def predict(
     )
     written = source.written
     if names is None and written.names is not None:
-        written = _with_names_of(table, written, saved.target)
+        written = _with_names_of(table, written, saved.target_columns)
     if is_text_file(table) and written.skip_lines and written.header:
         # The run's file had a title; this one may begin with the names of its columns.
         whole = replace(written, skip_lines=0)
@@ -201,13 +213,13 @@ def predict(
     try:
         told = frame.attrs[WRITTEN]
         convention = replace(source.convention, decimal=told.decimal, thousands=told.thousands)
-        no_features = (saved.target, saved.treatment, weight)
+        no_features = (*saved.target_columns, saved.treatment, weight)
         frame = saved.encoding.as_written(with_text_names(frame), convention, no_features, saved.needed)
     except DataError as error:
         raise error.located(str(table)) from error
     _refuse_gaps(frame, saved, table)
     try:
-        predicted = _labels(saved, frame, unseen)
+        predictions = _predictions(saved, frame, unseen)
         probabilities = (
             _probabilities(saved, frame, unseen)
             if proba or (saved.fitted.gives_probabilities and saved.fitted.is_tree)
@@ -225,9 +237,12 @@ def predict(
     more |= {OUTCOME + name: values for name, values in outcomes.items()}
     more |= {EXPLANATION: explanations} if explain else {}
     more |= {NOTE: notes} if any(notes) else {}
-    added = [] if output is None else _write(given, predicted, more, output, spreadsheet=spreadsheet)
+    several, predicted = len(saved.target_columns) > 1, next(iter(predictions.values()))
+    added = [] if output is None else _write(given, predictions | more, output, spreadsheet=spreadsheet)
     if as_json:
         content: dict[str, Any] = {"n": len(predicted), "predictions": predicted}
+        if several:
+            content["predictions"] = dict(zip(saved.target_columns, predictions.values(), strict=True))
         content |= {"probabilities": probabilities} if probabilities else {}
         content |= {"outcomes": outcomes} if outcomes else {}
         content |= {f"{name}s": values for name, values in card.items()}
@@ -235,8 +250,8 @@ def predict(
         content |= {"notes": notes} if any(notes) else {}
         print_json(content | quality)
         return
-    if output is None and (proba or outcomes or explain or card):
-        printed = _with_columns(frame.iloc[:, :0], predicted, more)[0]
+    if output is None and (proba or outcomes or explain or card or several):
+        printed = _with_columns(frame.iloc[:, :0], predictions | more)[0]
         printed = for_spreadsheets(printed) if spreadsheet else printed
         print_text(printed.to_csv(index=False).rstrip("\n"))
     elif output is None:
@@ -246,8 +261,10 @@ def predict(
             note = f"{count} of {len(notes)} rows lack a value, the first is {row_text(frame, frame.index[first])}"
             print(f"{note}: {notes[first]}; -o FILE notes all", file=sys.stderr)
     else:
-        others = _others_text(dict(zip(more, added[1:], strict=True)))
-        print_text(f"{output}: {len(predicted)} predictions in the column {added[0]!r}{others}")
+        others = _others_text(dict(zip(more, added[len(predictions) :], strict=True)))
+        columns = " and ".join(map(repr, added[: len(predictions)]))
+        where = f"the column{'s' if several else ''} {columns}"
+        print_text(f"{output}: {len(predicted)} predictions in {where}{others}")
     for name, value in quality.items():
         # Predictions on standard output stay alone there.
         shown = f"{value:.1%}" if name in _SHARES else f"{value:.6g}"
@@ -287,8 +304,8 @@ def _source_like(source: DataSource, said: Mapping[str, Any], lists: Mapping[str
     return replace(source, **changes)
 
 
-def _with_names_of(table: Path, written: TextFormat, target: str) -> TextFormat:
-    """Return how a new file is read whose run's file got names for its columns: its target may be absent.
+def _with_names_of(table: Path, written: TextFormat, targets: Collection[str]) -> TextFormat:
+    """Return how a new file is read whose run's file got names for its columns: its targets may be absent.
 
     A first line that holds these names is a line of names.
     """
@@ -298,16 +315,28 @@ def _with_names_of(table: Path, written: TextFormat, target: str) -> TextFormat:
     if names is None or not is_text_file(table):
         return written
     found = first_line(table, written)
-    without = tuple(name for name in names if name != target)
+    without = tuple(name for name in names if name not in targets)
     if found in (names, without):
         return replace(written, header=True, names=None)
     return replace(written, names=without) if len(found) == len(without) else written
 
 
-def _labels(saved: Saved, frame: Any, unseen: o.Unseen) -> list[str] | list[float]:
-    """Return class names, or values."""
-    predicted = saved.predict(frame, unseen=unseen.value).tolist()
-    return [saved.fitted.classes[k] for k in predicted] if saved.fitted.is_classifier else predicted
+def _predictions(saved: Saved, frame: Any, unseen: o.Unseen) -> dict[str, list[Any]]:
+    """Return class names, or values, by the names of their columns: one, or one for each of several targets."""
+    predicted = saved.predict(frame, unseen=unseen.value)
+    if predicted.ndim == 1:
+        values = predicted.tolist()
+        return {
+            PREDICTION: [saved.fitted.classes[k] for k in values] if saved.fitted.is_classifier else values
+        }
+    from mipforest.trees import Tree
+
+    names = [f"{PREDICTION}_{name}" for name in saved.target_columns]
+    classes = saved.fitted.target_classes if isinstance(saved.fitted, Tree) else ()
+    columns = predicted.T.tolist()
+    if classes:
+        columns = [[of[k] for k in column] for of, column in zip(classes, columns, strict=True)]
+    return dict(zip(names, columns, strict=True))
 
 
 def _probabilities(saved: Saved, frame: Any, unseen: o.Unseen) -> dict[str, list[float]]:
@@ -361,29 +390,38 @@ def _quality(saved: Saved, frame: Any, unseen: o.Unseen, weight: str | None) -> 
     if weight is not None and weight not in frame.columns:
         hint = did_you_mean(weight, list(map(str, frame.columns)))
         raise CommandError(f"--weight: the table has no column {weight!r}{hint}")
-    if saved.target not in frame.columns or frame[saved.target].isna().any():
+    targets = list(saved.target_columns)
+    if not set(targets) <= set(frame.columns) or frame[targets].isna().any(axis=None):
         return {}
     import numpy as np
 
     from mipforest.data.table import checked_weights
+    from mipforest.data.target import read_targets_like
     from mipforest.trees import (
+        Tree,
         calibration_measures,
         class_measures,
         diagnostic_measures,
+        measures_of_targets,
         regression_measures,
     )
 
-    predicted, stated = saved.predict(frame, unseen=unseen.value), saved.targets(frame[saved.target])
     given = None if weight is None else frame[weight]
     weights = checked_weights(given, len(frame), f"column {weight!r}")
+    predicted = saved.predict(frame, unseen=unseen.value)
+    if isinstance(saved.fitted, Tree) and saved.fitted.targets:
+        classes = saved.fitted.target_classes
+        stated = read_targets_like(frame[targets], classes).y
+        return measures_of_targets(stated, predicted, weights, labels=bool(classes))._asdict()
+    stated = saved.targets(frame[saved.target])
     if saved.fitted.prescribes:
         return _of_prescriptions(saved, frame, unseen, stated, weights)
     if not saved.fitted.is_classifier:
         return regression_measures(np.asarray(stated), np.asarray(predicted), weights)._asdict()
-    classes = np.asarray(stated, np.int64), np.asarray(predicted, np.int64)
-    found = class_measures(*classes, weights)._asdict()
+    numbered = np.asarray(stated, np.int64), np.asarray(predicted, np.int64)
+    found = class_measures(*numbered, weights)._asdict()
     if len(saved.fitted.classes) == 2:
-        diagnostic = diagnostic_measures(*classes, weights)
+        diagnostic = diagnostic_measures(*numbered, weights)
         found |= {"sensitivity": diagnostic.sensitivity, "specificity": diagnostic.specificity}
     if saved.fitted.gives_probabilities and len(saved.fitted.classes) == 2:
         calibration = calibration_measures(stated, saved.predict_proba(frame, unseen=unseen.value), weights)
@@ -421,8 +459,7 @@ def for_spreadsheets(frame: Any) -> Any:
 
 def _write(
     frame: Any,
-    predicted: list[str] | list[float],
-    more: dict[str, list[Any]],
+    columns: Mapping[str, list[Any]],
     output: Path,
     *,
     spreadsheet: bool,
@@ -430,20 +467,17 @@ def _write(
     """Write the table with the columns added; give their names."""
     from mipforest.atomic import atomic_write
 
-    frame, added = _with_columns(frame, predicted, more)
+    frame, added = _with_columns(frame, columns)
     frame = for_spreadsheets(frame) if spreadsheet else frame
     with atomic_write(output, "w") as file:
         frame.to_csv(file, index=False)
     return added
 
 
-def _with_columns(
-    frame: Any, predicted: list[str] | list[float], more: dict[str, list[Any]]
-) -> tuple[Any, list[str]]:
+def _with_columns(frame: Any, columns: Mapping[str, list[Any]]) -> tuple[Any, list[str]]:
     """Add predictions and other columns to a table; give it and the names of the columns."""
-    columns = [(PREDICTION, predicted), *more.items()]
-    added = []
-    for wanted, values in columns:
+    added = list[str]()
+    for wanted, values in columns.items():
         added.append(_free_name(frame, wanted))
         frame = frame.assign(**{added[-1]: values})
     return frame, added

@@ -371,7 +371,7 @@ def read_columns(
     convention: Convention,
     *,
     texts: Collection[str] = (),
-    few: str | None = None,
+    few: Collection[str] = (),
     most: int = 0,
     known: Collection[str] = (),
 ) -> Read:
@@ -386,7 +386,7 @@ def read_columns(
     texts
         Names of columns that stay texts.
     few
-        Name of a column that stays text where at most ``most`` of its values differ: they are classes.
+        Names of columns that stay texts where at most ``most`` of their values differ: they are classes.
     known
         Names of columns that are known to hold numbers, with or without a sign.
 
@@ -405,7 +405,7 @@ def read_columns(
             levels = pd.Series(column.dropna().unique(), dtype=object)
             is_known = name in known
             read = (
-                None if name == few and len(levels) <= most else read_all(levels, convention, known=is_known)
+                None if name in few and len(levels) <= most else read_all(levels, convention, known=is_known)
             )
             if is_known and read is None and len(levels):
                 raise _no_number(column, levels, convention, frame)

@@ -13,11 +13,28 @@ from numpy.typing import ArrayLike
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import table as tables
-from mipforest.data import target as targets
 from mipforest.data.convention import PLAIN, Convention, DateOrder, Dates, read_columns
 from mipforest.data.encoding import Column, Encoding, Scaling, UnseenLevelError
 from mipforest.data.table import Axis, Label, Missing, fingerprint
-from mipforest.data.target import ClassMapping, Target, Task
+from mipforest.data.target import (
+    ClassMapping,
+    Target,
+    Task,
+    are_class_numbers,
+    binarised,
+    class_names,
+    read_class_numbers,
+    read_rewards,
+    read_target,
+    read_target_like,
+    read_targets,
+    read_targets_like,
+    refuse_more_classes,
+    relabelled,
+    require_classification,
+    signs,
+    split_rows,
+)
 from mipforest.errors import DataError, some_of
 from mipforest.survival import StepFunction, relative_risks
 
@@ -29,6 +46,36 @@ HAZARD_RATIO, EVENTS = "hazard ratio", "events"
 
 #: What a column of events says, in lower case, where it says the same of all samples, and all had theirs.
 SEEN = ("1", "true", "yes")
+
+
+def targets_of(y: Any, n: int, names: Sequence[str] | None, kept: Any, task: Task | None) -> Target:
+    """Read several targets (n, T) of samples of which some are kept.
+
+    Raises
+    ------
+    DataError
+        If y has another shape, or as :func:`~mipforest.data.target.read_targets` does.
+    """
+    import pandas as pd
+
+    shape = np.shape(y)
+    if len(shape) != 2 or shape[0] != n or not shape[1]:
+        raise DataError(f"y has shape {shape}, and X has {n} rows; give (n, T): a column for each target")
+    given = (
+        [str(name) for name in y.columns]
+        if isinstance(y, pd.DataFrame)
+        else [f"y{t}" for t in range(shape[1])]
+    )
+    called = given if names is None else list(map(str, names))
+    if len(called) != shape[1] or len(set(called)) < len(called):
+        raise DataError(
+            f"{len(called)} names of targets ({some_of(called)}) for the {shape[1]} columns of y; give one for each, "
+            "no two alike"
+        )
+    table = y if isinstance(y, pd.DataFrame) else pd.DataFrame(np.asarray(y))
+    columns = [table.iloc[:, t].to_numpy() for t in range(shape[1])]
+    read = {name: tables.target_column(one, n, name)[kept] for name, one in zip(called, columns, strict=True)}
+    return read_targets(pd.DataFrame(read), task)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,9 +92,11 @@ class Dataset:
         (n, p) float64 features in original units.
     y
         (n,) class indices 0..K-1 (int64) for a classification, values (float64) for a regression, outcomes (float64)
-        for a prescription, decisions with the highest reward (int64) for a policy.
+        for a prescription, decisions with the highest reward (int64) for a policy; (n, T) class indices or values of
+        several targets.
     task
-        ``"classification"``, ``"regression"``, ``"prescription"`` or ``"decision"``.
+        ``"classification"``, ``"regression"``, ``"prescription"``, ``"decision"``, or ``"multi-output"`` of several
+        targets.
     features
         Names of the p features.
     samples
@@ -69,6 +118,9 @@ class Dataset:
         (n, 3) time of each sample, 1 where its event was seen then, and its weight beside its exposure, with the
         cumulative hazard that the targets are relative to; ``None`` unless targets are hazard ratios
         (:meth:`with_hazards`).
+    targets, target_classes
+        Names of several targets, and of the classes of each, as text, ``()`` where targets are numbers; both are ``()``
+        for one target, and ``classes`` is for several.
     name, target, weight, treatment
         Name of the data set, and of the columns of its target, weights and treatments (``None``: it has none).
     notes
@@ -96,6 +148,8 @@ class Dataset:
     rewards: FloatArray | None = None
     followed: FloatArray | None = None
     baseline_hazard: StepFunction | None = None
+    targets: tuple[str, ...] = ()
+    target_classes: tuple[tuple[str, ...], ...] = ()
     convention: Convention = PLAIN
 
     def __post_init__(self) -> None:
@@ -106,6 +160,8 @@ class Dataset:
     def __repr__(self) -> str:
         kinds = {"prescription": "treatments", "decision": "decisions"}
         what = f"{self.n_classes} {kinds.get(self.task, 'classes')}" if self.classes else self.task
+        if self.targets:
+            what = f"{len(self.targets)} targets"
         return f"Dataset({self.name!r}: {self.n} samples, {self.p} features, {what})"
 
     @property
@@ -130,17 +186,19 @@ class Dataset:
         treatments: ArrayLike | None = None,
         rewards: ArrayLike | None = None,
         event: ArrayLike | None = None,
+        targets: Sequence[str] | None = None,
         notes: Sequence[str] = (),
     ) -> Dataset:
-        """Make a data set of a feature matrix and a target, or the rewards of decisions.
+        """Make a data set of a feature matrix and a target, several targets, or the rewards of decisions.
 
         Parameters
         ----------
         X
             (n, p) finite numbers, original units.
         y
-            (n,) labels or values; see :func:`mipforest.data.target.read_target` for what they mean. Left out where
-            there are rewards.
+            (n,) labels or values; see :func:`mipforest.data.target.read_target` for what they mean. (n, T) of several
+            targets, an array or a DataFrame: all values, or all labels, each target with its own. Left out where there
+            are rewards.
         features
             Names of the p features; ``x0, x1, ...`` if not given.
         classes
@@ -160,6 +218,9 @@ class Dataset:
             (n, K) reward of each decision for each sample, for a policy; finite, of any sign, higher is better.
         event
             (n,) whether the event of a sample was seen at its time y, or it was censored, for survival trees.
+        targets
+            Names of the T columns of y, those of a DataFrame or ``y0, y1, ...`` unless given; they make y several
+            targets also where it has one column.
         notes
             What was done to the data before.
 
@@ -176,7 +237,16 @@ class Dataset:
             raise DataError(f"{len(names)} feature names for the {p} columns of X; give one name per column")
         kept, weight, remarks = tables.positive_weights(weights, n)
         task = task if event is None else "regression"
-        read = cls._target(y, n, kept, target, task, treatments, rewards, classes)
+        shape = () if y is None else np.shape(y)
+        if targets is not None or (len(shape) == 2 and shape[1] > 1):
+            if treatments is not None or rewards is not None or event is not None or classes is not None:
+                raise DataError(
+                    "several targets go with no treatments, rewards, event or classes; leave these out"
+                )
+            read = targets_of(y, n, targets, kept, task)
+            target = ", ".join(read.targets)
+        else:
+            read = cls._target(y, n, kept, target, task, treatments, rewards, classes)
         X_raw, samples = X_raw[kept], tuple(map(str, np.flatnonzero(kept)))
         encoding = Encoding.unscaled(list(map(Column, names))).fit_scaling(scaling, X_raw, weight)
         named = {"weights": weight, "name": name, "target": target if rewards is None else DECISION}
@@ -208,7 +278,7 @@ class Dataset:
                 "of y and treatments by mipforest.reward_scores"
             )
         if rewards is not None:
-            read = targets.read_rewards(rewards, decisions)
+            read = read_rewards(rewards, decisions)
             if len(read.y) != n:
                 raise DataError(
                     f"rewards have {len(read.y)} rows, and X has {n}; give one row for each sample"
@@ -216,10 +286,10 @@ class Dataset:
             assert read.rewards is not None
             return replace(read, y=read.y[kept], rewards=read.rewards[kept])
         assert y is not None
-        if task == "classification" and treatments is None and targets.are_class_numbers(y, n):
-            return targets.read_class_numbers(np.asarray(y)[kept], name)
+        if task == "classification" and treatments is None and are_class_numbers(y, n):
+            return read_class_numbers(np.asarray(y)[kept], name)
         treated = None if treatments is None else tables.target_column(treatments, n, "treatment")[kept]
-        return targets.read_target(tables.target_column(y, n, name)[kept], task, treated)
+        return read_target(tables.target_column(y, n, name)[kept], task, treated)
 
     @classmethod
     def from_frame(
@@ -234,6 +304,7 @@ class Dataset:
         weight: str | None = None,
         treatment: str | None = None,
         rewards: Sequence[str] = (),
+        targets: Sequence[str] = (),
         notes: Sequence[str] = (),
         drop: Collection[str] = (),
         keep: Collection[str] = (),
@@ -257,9 +328,11 @@ class Dataset:
         frame
             pandas DataFrame of n rows.
         target
-            Name of the column to predict; ``None`` where there are rewards.
+            Name of the column to predict; ``None`` where there are rewards, or several targets.
         rewards
             Names of the columns of rewards, one for each decision, which is called as its column.
+        targets
+            Names of the columns of several targets: all numbers, or all labels.
         missing
             ``"error"`` refuses missing values, ``"drop"`` drops the rows that have some, ``"impute"`` fills them in, as
             learned from the samples ``fill_from`` (their ids; all if ``None``), ``"branch"`` lets each split send
@@ -296,6 +369,7 @@ class Dataset:
             weight,
             treatment=treatment,
             rewards=rewards,
+            targets=targets,
             drop=drop,
             keep=keep,
             convention=convention,
@@ -313,11 +387,14 @@ class Dataset:
         X_raw = encoding.encode(table.features)
         encoding = encoding.fit_scaling(scaling, X_raw, table.weights)
         read = (
-            targets.read_rewards(table.rewards, rewards)
+            read_rewards(table.rewards, rewards)
             if table.rewards is not None
-            else targets.read_target(table.target, task, table.treatment)
+            else read_targets(table.target, task)
+            if targets
+            else read_target(table.target, task, table.treatment)
         )
-        named = {"weights": table.weights, "name": name, "target": target or DECISION, "weight": weight}
+        called = target or ", ".join(targets) or DECISION
+        named = {"weights": table.weights, "name": name, "target": called, "weight": weight}
         named |= {"convention": table.convention}
         remarks = (*notes, *table.notes, *encoding.notes)
         return cls._of(X_raw, read, encoding, table.samples, None, remarks, **named)
@@ -347,19 +424,29 @@ class Dataset:
         frame = tables.with_text_names(frame)
         weight = train.weight if train.weight in frame.columns else None
         rewards = train.classes if train.rewards is not None else ()
-        target = None if rewards else train.target
+        target = None if rewards or train.targets else train.target
         frame = train.encoding.as_written(
-            frame, train.convention, (target, weight, train.treatment, *rewards)
+            frame, train.convention, (target, weight, train.treatment, *rewards, *train.targets)
         )
-        if train.task == "regression" and target in frame.columns:
-            frame = read_columns(
-                frame, train.convention, texts=[*frame.columns.drop(target)], known=[train.target]
-            ).frame
+        numeric = {train.target} if train.task == "regression" else set[str]()
+        if not train.target_classes:
+            numeric |= {*train.targets}
+        if numeric and numeric <= set(frame.columns):
+            texts = [name for name in frame.columns if name not in numeric]
+            frame = read_columns(frame, train.convention, texts=texts, known=sorted(numeric)).frame
         features = (column.name for column in train.encoding.columns)
-        known = {*features, target, weight, train.treatment, *rewards}
+        known = {*features, target, weight, train.treatment, *rewards, *train.targets}
         frame = frame[[column for column in frame if column in known]]
         table = tables.read_table(
-            frame, target, missing, weight, treatment=train.treatment, rewards=rewards, keep=None
+            frame,
+            target,
+            missing,
+            weight,
+            treatment=train.treatment,
+            rewards=rewards,
+            targets=train.targets,
+            keep=None,
+            task="classification" if train.target_classes else None,
         )
         lacks = () if weight == train.weight else (f"no column {train.weight!r}: every sample counts once",)
         try:
@@ -367,9 +454,11 @@ class Dataset:
         except UnseenLevelError as error:  # what `unseen` offers is for prediction alone
             raise DataError(error.message, hint="correct it or leave out the row") from None
         read = (
-            targets.read_rewards(table.rewards, rewards)
+            read_rewards(table.rewards, rewards)
             if table.rewards is not None
-            else targets.read_target_like(train.task, train.class_values, table.target, table.treatment)
+            else read_targets_like(table.target, train.target_classes)
+            if train.targets
+            else read_target_like(train.task, train.class_values, table.target, table.treatment)
         )
         named = {"weights": table.weights, "name": name or train.name, "target": train.target}
         named |= {"convention": train.convention}
@@ -397,10 +486,12 @@ class Dataset:
             treatments=read.treatments,
             treatment=read.treatment,
             rewards=read.rewards,
+            targets=read.targets,
+            target_classes=read.target_classes,
             task=read.task,
             features=Axis(encoding.features, "feature"),
             samples=Axis(samples, "sample"),
-            classes=Axis(targets.class_names(read, classes), "class").labels,
+            classes=Axis(class_names(read, classes), "class").labels,
             class_values=read.class_values,
             encoding=encoding,
             notes=(*notes, *read.notes),
@@ -424,13 +515,13 @@ class Dataset:
 
     @property
     def labels(self) -> IntArray | FloatArray:
-        """(n,) what the samples are counted by at the nodes of a tree: the treatments of a prescription, else ``y``."""
+        """What the samples are counted by at the nodes of a tree: the treatments of a prescription, else ``y``."""
         return self.y if self.treatments is None else self.treatments
 
     @property
     def class_counts(self) -> IntArray:
         """(K,) number of samples of each class."""
-        targets.require_classification(self.task, self.name, self.target)
+        require_classification(self.task, self.name, self.target)
         return np.bincount(self.y.astype(np.int64), minlength=self.n_classes).astype(np.int64)
 
     @property
@@ -441,20 +532,21 @@ class Dataset:
     @property
     def sign(self) -> FloatArray:
         """(n,) -1.0 for the first of two classes, +1.0 for the second; a DataError unless there are two."""
-        targets.require_classification(self.task, self.name, self.target)
-        return targets.signs(self.y, self.classes, self.name)
+        require_classification(self.task, self.name, self.target)
+        return signs(self.y, self.classes, self.name)
 
     @cached_property
     def sha256(self) -> str:
         """SHA-256 of features in original units, target, weights where some are not 1, and names but the data set's."""
         names = [self.task, self.target, *self.features.labels, *self.samples.labels, *self.classes]
+        names += [name for classes in self.target_classes for name in ("", *classes)]
         more = (self.treatments, self.rewards, self.followed, self.weights if self.weighted else None)
         return fingerprint(names, self.X_raw, self.y, *(array for array in more if array is not None))
 
     def require_classes(self, maximum: int, model: str = "this model") -> None:
         """Refuse data of more classes than a model takes, or of none, with a DataError."""
-        targets.require_classification(self.task, self.name, self.target)
-        targets.refuse_more_classes(self.classes, maximum, self.name, model)
+        require_classification(self.task, self.name, self.target)
+        refuse_more_classes(self.classes, maximum, self.name, model)
 
     def with_scaling(self, scaling: Scaling) -> Dataset:
         """Scale the features anew, fitted on these samples."""
@@ -573,8 +665,8 @@ class Dataset:
         mapping
             New label of each class, by its label or name; classes not named keep theirs. New ones are sorted.
         """
-        targets.require_classification(self.task, self.name, self.target)
-        mapped = targets.relabelled(self.classes, self.class_values, mapping)
+        require_classification(self.task, self.name, self.target)
+        mapped = relabelled(self.classes, self.class_values, mapping)
         return self._merged(mapped, f"classes relabelled: {dict(mapping)}")
 
     def binarise(self, positive: Label | Sequence[Label]) -> Dataset:
@@ -587,9 +679,9 @@ class Dataset:
         positive
             A class, or several, by label or name; a DataError if one is unknown.
         """
-        targets.require_classification(self.task, self.name, self.target)
+        require_classification(self.task, self.name, self.target)
         chosen: Any = [positive] if isinstance(positive, str | Real) else positive
-        mapped = targets.binarised(self.classes, self.class_values, list(chosen))
+        mapped = binarised(self.classes, self.class_values, list(chosen))
         return self._merged(mapped, "classes merged into two: {} (-1), {} (+1)".format(*mapped.names))
 
     def split(self, test_size: float, seed: int = 0, stratify: bool = True) -> tuple[Dataset, Dataset]:
@@ -612,7 +704,7 @@ class Dataset:
         """
         stratified = stratify and self.task == "classification"
         strata = self.y.astype(np.int64) if stratified else None
-        train, test = map(self.take, targets.split_rows(self.n, test_size, seed, strata, self.classes))
+        train, test = map(self.take, split_rows(self.n, test_size, seed, strata, self.classes))
         if train.followed is not None and test.followed is not None:
             train = train._with_hazards_anew()  # hazards are relative to those of training samples
             test = test._with_hazards_anew(like=train)

@@ -838,6 +838,7 @@ def load(
     weight: str | None = None,
     treatment: str | None = None,
     rewards: Sequence[str] = (),
+    targets: Sequence[str] = (),
     drop: Collection[str] = (),
     keep: Collection[str] = (),
     fill_from: Collection[str] | None = None,
@@ -882,6 +883,8 @@ def load(
     rewards
         Of a file, columns of rewards, one for each decision, in place of a target: what the decision is worth for the
         row, of any sign, higher is better. Decisions are called as their columns.
+    targets
+        Of a file, columns of several targets, in place of one: all numbers, or all labels.
     drop, keep
         Of a file or an OpenML data set, columns to leave out, and columns of text that are features however many levels
         they have.
@@ -914,9 +917,10 @@ def load(
     )
     kind, colon, rest = name.partition(":")
     is_file = name not in BUNDLED and not (colon and kind in ("openml", "synthetic", *POLICY_TABLES))
-    if (written != PLAIN or dates or date_order or rewards) and not is_file:
+    if (written != PLAIN or dates or date_order or rewards or targets) and not is_file:
         raise DataError(
-            f"{name} is no file: it has no separator, decimal sign, encoding, dates or rewards; leave them out"
+            f"{name} is no file: it has no separator, decimal sign, encoding, dates, rewards or several targets; leave "
+            "them out"
         )
     if colon and kind == "openml":
         return load_openml(
@@ -952,10 +956,11 @@ def load(
         how = {"task": task, "scaling": scaling, "missing": missing, "weight": weight, "treatment": treatment}
         return _load_file(
             name,
-            target or (None if rewards else DEFAULT_TARGET),
+            target or (None if rewards or targets else DEFAULT_TARGET),
             written,
             **how,
             rewards=rewards,
+            targets=targets,
             drop=drop,
             keep=keep,
             fill_from=fill_from,
@@ -997,7 +1002,7 @@ def _load_file(name: str, target: str | None, written: TextFormat, **how: Any) -
             f"no data set is called {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}, "
             f"openml:NAME, and files ending in {', '.join(SUFFIXES)}"
         )
-    roles = (target, how["weight"], how["treatment"], *how["rewards"])
+    roles = (target, how["weight"], how["treatment"], *how["rewards"], *how["targets"])
     frame = read_file(path, written, [name for name in how["drop"] if name not in roles])
     if (lines := frame.attrs.get(LINES)) is not None:  # what was left out already is not there to be left out
         how["drop"] = [name for name in how["drop"] if name in frame or name not in lines.layout.names]

@@ -423,7 +423,7 @@ class Table:
     features
         DataFrame of the feature columns.
     target
-        Series of the target column; ``None`` with rewards.
+        Series of the target column, DataFrame of those of several targets; ``None`` with rewards.
     treatment
         Series of the column of treatments; ``None`` without one.
     rewards
@@ -456,6 +456,7 @@ def read_table(
     *,
     treatment: str | None = None,
     rewards: Sequence[str] = (),
+    targets: Sequence[str] = (),
     drop: Collection[str] = (),
     keep: Collection[str] | None = (),
     convention: Convention = PLAIN,
@@ -469,7 +470,7 @@ def read_table(
     frame
         pandas DataFrame; its column names are taken as text.
     target
-        Name of the target column; ``None`` where there are rewards.
+        Name of the target column; ``None`` where there are rewards, or several targets.
     missing
         ``"error"``, ``"drop"``, or ``"impute"`` and ``"branch"``, which leave gaps of features to the encoding: to be
         filled in, or to be sent to a side by each split.
@@ -479,6 +480,8 @@ def read_table(
         Name of the column of treatments, which is no feature either.
     rewards
         Names of the columns of rewards, one for each decision, which are no features either.
+    targets
+        Names of the columns of several targets.
     drop
         Names of columns to leave out.
     keep
@@ -506,6 +509,7 @@ def read_table(
             weight,
             treatment=treatment,
             rewards=rewards,
+            targets=targets,
             drop=drop,
             keep=keep,
             convention=convention,
@@ -563,6 +567,7 @@ def _read_table(
     *,
     treatment: str | None,
     rewards: Sequence[str],
+    targets: Sequence[str],
     drop: Collection[str],
     keep: Collection[str] | None,
     convention: Convention,
@@ -572,15 +577,17 @@ def _read_table(
     """Read a table as :func:`read_table` does, without trying what would do away with obstacles."""
     if missing not in get_args(Missing):
         raise DataError(f"unknown treatment missing={missing!r}; it is 'error', 'drop', 'impute' or 'branch'")
+    predicted = [*targets, *([] if target is None else [target])]
     frame = with_text_names(
-        frame, [name for name in drop if name not in (target, weight, treatment, *rewards)]
+        frame, [name for name in drop if name not in (*predicted, weight, treatment, *rewards)]
     )
-    others = {target, weight, treatment, *rewards, *drop}
+    others = {*predicted, weight, treatment, *rewards, *drop}
     as_sets = column_names(categorical, [name for name in frame.columns if name not in others])
     keep = None if keep is None else (*keep, *(as_sets or ()))
     named = {
         "target": [] if target is None else [target],
         "rewards": rewards,
+        "targets": targets,
         "weight": [] if weight is None else [weight],
         "treatment": [] if treatment is None else [treatment],
         "keep": keep or (),
@@ -588,14 +595,15 @@ def _read_table(
     for role, names in named.items():
         for name in names:
             _require_column(frame, name, role)
-    if (target is None) != bool(rewards):
+    if (target is not None) + bool(rewards) + bool(targets) != 1:
         raise DataError(
-            "a table has a target, or rewards, and not both",
-            hint="name one column as target=, or two or more as rewards=",
-            option="name one column with --target, or two or more with --rewards",
+            "a table has a target, several targets, or rewards",
+            hint="name one column as target=, several as targets=, or two or more as rewards=",
+            option="name one column with --target, several with --targets, or two or more with --rewards",
         )
     roles = {"target": target, "weights": weight, "treatments": treatment}
     roles |= {f"reward of decision {k}": name for k, name in enumerate(rewards)}
+    roles |= {f"target {k}": name for k, name in enumerate(targets)}
     taken = {role: name for role, name in roles.items() if name is not None}
     for (role, name), (other, same) in combinations(taken.items(), 2):
         if name == same:
@@ -607,9 +615,9 @@ def _read_table(
     if frame.empty:
         raise DataError("the table has no rows; add data below the column names")
     texts = {*(keep or ()), *(() if treatment is None else (treatment,))}
-    texts |= {target} if target is not None and task == "classification" else set()
+    texts |= set(predicted) if task == "classification" else set()
     convention = resolved(frame, convention, (*texts, *taken.values()))
-    frame, said = read_columns(frame, convention, texts=texts, few=target, most=MAX_NUMERIC_CLASSES)
+    frame, said = read_columns(frame, convention, texts=texts, few=predicted, most=MAX_NUMERIC_CLASSES)
     frame = dates_as_numbers(frame, convention.dates, (*taken.values(), *(keep or ())), convention.date_order)
     convention = replace(convention, date_order=frame.attrs.get("date_order", convention.date_order))
     if keep is not None:  # of training samples
@@ -619,7 +627,7 @@ def _read_table(
         refuse_together(
             [
                 *lacking,
-                *_doubtful_target(frame, target, task, convention),
+                *_doubtful_targets(frame, predicted, task, convention),
                 *(
                     doubtful_text(frame.drop(columns=list(taken.values())), keep, convention)
                     if keep is not None
@@ -636,13 +644,13 @@ def _read_table(
     frame = frame[chosen]
     features = frame.drop(columns=list(taken.values()))
     if keep is not None:
-        refuse_together(_doubtful_target(frame, target, task, convention))
+        refuse_together(_doubtful_targets(frame, predicted, task, convention))
         refuse_doubtful_text(features, keep, convention)
     ids = tuple(id for id, kept in zip(samples, chosen, strict=True) if kept)
     given = None if treatment is None else frame[treatment]
     return Table(
         features=features,
-        target=None if target is None else frame[target],
+        target=frame[list(targets)] if targets else None if target is None else frame[target],
         treatment=given,
         samples=ids,
         weights=weights,
@@ -652,11 +660,16 @@ def _read_table(
     )
 
 
-def _doubtful_target(
-    frame: Any, target: str | None, task: str | None, convention: Convention
+def _doubtful_targets(
+    frame: Any, targets: Sequence[str], task: str | None, convention: Convention
 ) -> list[DataError]:
+    """Return the errors that targets of numbers are written under another convention."""
+    return [error for name in targets for error in _doubtful_target(frame, name, task, convention)]
+
+
+def _doubtful_target(frame: Any, target: str, task: str | None, convention: Convention) -> list[DataError]:
     """Return the error that a target of numbers is written under another convention, in a list."""
-    if target is None or task == "classification" or not is_text(frame[target]):
+    if task == "classification" or not is_text(frame[target]):
         return []
     levels = levels_of(frame[target])
     if len(levels) <= MAX_NUMERIC_CLASSES:

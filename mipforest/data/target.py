@@ -25,7 +25,10 @@ from mipforest.data.table import (
 )
 from mipforest.errors import DataError, did_you_mean, some_of
 
-Task = Literal["classification", "regression", "prescription", "decision"]
+Task = Literal["classification", "regression", "prescription", "decision", "multi-output"]
+
+#: The task of several targets, as scikit-learn calls it.
+SEVERAL: Task = "multi-output"
 
 
 #: Most classes of a target without a remark.
@@ -39,9 +42,10 @@ class Target:
     Attributes
     ----------
     task
-        ``"classification"``, ``"regression"``, ``"prescription"`` or ``"decision"``.
+        ``"classification"``, ``"regression"``, ``"prescription"``, ``"decision"`` or ``"multi-output"``.
     y
-        (n,) class indices (int64), or values (float64); of a policy the decision with the highest reward.
+        (n,) class indices (int64), or values (float64); of a policy the decision with the highest reward; (n, T) of
+        several targets.
     class_values
         The labels of classes, treatments or decisions, 0, 1, ... as the user wrote them; empty for regression.
     notes
@@ -52,6 +56,8 @@ class Target:
         Name of the column of treatments.
     rewards
         (n, K) reward of each decision for each sample, for a policy.
+    targets, target_classes
+        Names of several targets, and of the classes of each, as text; ``()`` where they are numbers.
     """
 
     task: Task
@@ -61,6 +67,74 @@ class Target:
     treatments: IntArray | None = None
     treatment: str | None = None
     rewards: FloatArray | None = None
+    targets: tuple[str, ...] = ()
+    target_classes: tuple[tuple[str, ...], ...] = ()
+
+
+def read_targets(columns: Any, task: Task | None = None) -> Target:
+    """Read several targets without missing values, all numbers, or labels each with its own classes.
+
+    Unless ``task`` says otherwise, they are labels where each would be as the only target
+    (:func:`read_target`), and numbers where all columns hold numbers otherwise. A target that is the same in all rows
+    is taken, as others may vary.
+
+    Parameters
+    ----------
+    columns
+        pandas DataFrame of n rows, one column for each target.
+    task
+        ``"classification"``, ``"regression"`` or ``None`` to infer it.
+
+    Raises
+    ------
+    DataError
+        If no target varies, or some are numbers and others labels.
+    """
+    each = [column for _, column in columns.items()]
+    names = tuple(str(column.name) for column in each)
+    if task == SEVERAL:
+        task = None
+    if task not in (None, "classification", "regression"):
+        raise DataError(f"several targets are numbers or labels, and the task is {task!r}; leave task out")
+    numeric = [is_numeric(column) for column in each]
+    labels = [not kind or _few_whole_numbers(column) for column, kind in zip(each, numeric, strict=True)]
+    if task is None:
+        task = "classification" if all(labels) else "regression"
+    if task == "regression" and not all(numeric):
+        text_columns = [name for name, kind in zip(names, numeric, strict=True) if not kind]
+        raise DataError(
+            f"the targets {some_of(text_columns)} hold text or categories, and not all targets do: leaves predict "
+            "numbers, or labels",
+            hint="use task='classification', or leave some targets out",
+            option="use --task classification, or leave some targets out of --targets",
+        )
+    if all(column.nunique() == 1 for column in each):
+        raise DataError(
+            f"the targets {some_of(names)} are the same in all {len(columns)} rows: nothing to predict"
+        )
+    if task == "regression":
+        return Target(SEVERAL, np.column_stack([numbers(column) for column in each]), targets=names)
+    known = [_sorted_labels(column) for column in each]
+    y = np.column_stack([match_classes(column, of) for column, of in zip(each, known, strict=True)])
+    classes = tuple(tuple(map(text, of)) for of in known)
+    note = f"targets {some_of(names)} read as labels; task='regression' predicts numbers"
+    return Target(SEVERAL, y, notes=(note,) if all(numeric) else (), targets=names, target_classes=classes)
+
+
+def read_targets_like(columns: Any, classes: tuple[tuple[str, ...], ...]) -> Target:
+    """Read several targets as those of training samples were read, with their classes, ``()`` for numbers.
+
+    Raises
+    ------
+    DataError
+        If a class is not among them, or a value is no number.
+    """
+    names = tuple(map(str, columns.columns))
+    if not classes:
+        values = np.column_stack([numbers(column) for _, column in columns.items()])
+        return Target(SEVERAL, values, targets=names)
+    y = [match_classes(column, of) for (_, column), of in zip(columns.items(), classes, strict=True)]
+    return Target(SEVERAL, np.column_stack(y), targets=names, target_classes=classes)
 
 
 def read_rewards(rewards: ArrayLike, decisions: Sequence[str] | None = None) -> Target:

@@ -52,6 +52,15 @@ def cuts_of(tree: Tree) -> Cuts:
     return Cuts(feature, cut, weight >= 0)
 
 
+def refuse_several_targets(fitted: Predictor, form: str) -> None:
+    """Refuse a tree whose leaves predict several targets at once, in a form that has one output (ValueError)."""
+    if isinstance(fitted, Tree) and fitted.targets:
+        raise ValueError(
+            f"the leaves of this tree predict {len(fitted.targets)} targets ({', '.join(fitted.targets)}), and {form} "
+            "has one; use its JSON, or write it as Python (to_python)"
+        )
+
+
 def leaf_probabilities(tree: Tree, statistics: NodeStatistics | None) -> FloatArray:
     """Return the (|L|, K) probabilities of the leaves: shares of training samples, or 1 for the label without these."""
     return np.eye(len(tree.classes))[tree.leaf_value] if statistics is None else leaf_shares(tree, statistics)

@@ -11,7 +11,14 @@ import numpy.typing as npt
 from mipforest.arrays import FloatArray
 from mipforest.cards import ScoreCard
 from mipforest.data.encoding import Encoding
-from mipforest.deployment.cuts import Inputs, cuts_of, fill_ins, inputs_of, leaf_probabilities
+from mipforest.deployment.cuts import (
+    Inputs,
+    cuts_of,
+    fill_ins,
+    inputs_of,
+    leaf_probabilities,
+    refuse_several_targets,
+)
 from mipforest.errors import MipforestError
 from mipforest.trees import NodeStatistics, Predictor, RandomizedTree, Tree
 
@@ -73,6 +80,7 @@ def to_onnx(
     OnnxAbsent
         If the package onnx is not installed (extra ``onnx``).
     """
+    refuse_several_targets(fitted, "the ONNX model written here")
     inputs = inputs_of(fitted)
     graph = _Graph(len(inputs.names))
     graph.part(inputs)

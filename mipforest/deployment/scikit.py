@@ -9,7 +9,15 @@ import numpy.typing as npt
 
 from mipforest.arrays import FloatArray
 from mipforest.data.encoding import Encoding
-from mipforest.deployment.cuts import Cuts, Inputs, cuts_of, fill_ins, inputs_of, leaf_probabilities
+from mipforest.deployment.cuts import (
+    Cuts,
+    Inputs,
+    cuts_of,
+    fill_ins,
+    inputs_of,
+    leaf_probabilities,
+    refuse_several_targets,
+)
 from mipforest.trees import NodeStatistics, RandomizedTree, Tree
 
 #: Samples that a leaf without training samples counts for: SHAP divides by the samples at a node.
@@ -93,6 +101,7 @@ def _check_form(tree: Tree) -> None:
     elsewhere = "use to_onnx, which keeps it"
     if not isinstance(tree, Tree):
         raise ValueError(f"{tree!r} is no tree; {elsewhere}")
+    refuse_several_targets(tree, "the tree of scikit-learn made here")
     if isinstance(tree, RandomizedTree):
         raise ValueError(f"a randomised tree predicts a mean over all its leaves; {elsewhere}")
     if tree.is_oblique:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from mipforest.arrays import FloatArray
 from mipforest.cards import ScoreCard
 from mipforest.data.encoding import Column, Encoding, Unseen
-from mipforest.deployment.cuts import Cuts, cuts_of, leaf_probabilities
+from mipforest.deployment.cuts import Cuts, cuts_of, leaf_probabilities, refuse_several_targets
 from mipforest.errors import did_you_mean
 from mipforest.meanings import LevelSet, Meaning, MissingEnd
 from mipforest.trees import NodeStatistics, Predictor, RandomizedTree, Tree
@@ -149,6 +149,7 @@ def to_sql(
         raise ValueError(
             "a randomised tree predicts a mean over all its leaves, and no CASE says that; use to_onnx"
         )
+    refuse_several_targets(fitted, "an expression of SQL")
     if dialect not in DIALECTS:
         hint = did_you_mean(str(dialect), list(DIALECTS))
         raise ValueError(f"dialect is {dialect!r}; choose {', '.join(DIALECTS)}{hint}")

@@ -17,6 +17,7 @@ from mipforest.estimators.generic import (
     OptimalTreeRegressor,
     OptimalTreeRegressorCV,
 )
+from mipforest.estimators.multi_output import MultiTreeClassifier, MultiTreeRegressor
 from mipforest.estimators.papers import (
     FunctionalTreeRegressor,
     MargotClassifier,
@@ -43,6 +44,8 @@ __all__ = [
     "FunctionalTreeRegressor",
     "MIRETClassifier",
     "MargotClassifier",
+    "MultiTreeClassifier",
+    "MultiTreeRegressor",
     "NoTreeFound",
     "NotProvenWarning",
     "OCTClassifier",

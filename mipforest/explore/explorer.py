@@ -24,7 +24,7 @@ from mipforest.data.columns import column_of_features, features_of_columns
 from mipforest.deployment import to_sql
 from mipforest.edits import Alternative, EditSession, split_of
 from mipforest.errors import MipforestError
-from mipforest.formatting import finite, number
+from mipforest.formatting import finite, number, percent
 from mipforest.meanings import LevelSet
 from mipforest.problem.constraints import KINDS, Constraint
 from mipforest.problem.result import Price, Result
@@ -35,7 +35,7 @@ from mipforest.solvers.solution import Event as Told
 from mipforest.solvers.solution import Progress
 from mipforest.time_budget import Stopped
 from mipforest.trees import Tree, TreeSet, to_python, to_text
-from mipforest.trees.measures import regression_measures
+from mipforest.trees.measures import LabelMeasures, measures_of_targets, regression_measures
 from mipforest.trees.node_statistics import node_statistics
 from mipforest.trees.reachable import ReachableNode, reachable_tree
 from mipforest.trees.tree import class_numbers
@@ -374,7 +374,7 @@ class Explorer:
                 one["shares"] = [float((labels == c).mean()) for c in range(len(data.classes))][:MAX_CLASSES]
                 if data.rewards is None:
                     one["wrong"] = int((labels != data.y[here]).sum())
-            else:
+            elif not tree.targets:  # no one number stands for several
                 one["mean"] = float(np.asarray(tree.predict(data.X_raw[here]), dtype=float).mean())
             found.append(one)
         return found
@@ -405,6 +405,10 @@ class Explorer:
             return {"text": to_text(tree)}
         if form == "python":
             return {"text": to_python(tree)}
+        if form == "sql" and tree.targets:
+            raise Refused(
+                "an expression of SQL has one value, and the leaves predict several; take Python or the text"
+            )
         if form == "sql":
             statistics = node_statistics(tree, data.X_raw, None if tree.prescribes else data.y, data.weights)
             return {"text": to_sql(tree, statistics, encoding=data.encoding)}
@@ -527,6 +531,12 @@ def _measure(tree: Tree, samples: Dataset) -> str:
             if share
         )
         return f"mean reward {value} ({told})"
+    if tree.targets:
+        of_labels = bool(tree.target_classes)
+        found = measures_of_targets(samples.y, tree.predict(samples.X_raw), samples.weights, labels=of_labels)
+        if isinstance(found, LabelMeasures):
+            return f"{percent(found.label_accuracy)} of the labels right"
+        return f"mean R² {number(found.r2)}"
     if tree.is_classifier:
         labels = class_numbers(tree.classes, tree.predict_labels(samples.X_raw), samples.n)
         return f"{int((labels != samples.y).sum())} of {samples.n} wrong"

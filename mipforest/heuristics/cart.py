@@ -41,7 +41,7 @@ def cart(
     Parameters
     ----------
     data
-        Scaled features; a class or a real target.
+        Scaled features; a class or a real target, or several targets.
     topology
         Index sets of the tree; CART's leaves above the last level become nodes without a split, which send all
         samples to the right.
@@ -64,7 +64,7 @@ def cart(
     with budget.loading():  # takes seconds; only CART needs it
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-    is_classification = data.task == "classification"
+    is_classification = data.task == "classification" or bool(data.target_classes)
     learner = DecisionTreeClassifier if is_classification else DecisionTreeRegressor
     drawn = {"splitter": "random", "max_features": "sqrt"} if random_splits else {}
     learner = learner(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed, **drawn)
@@ -91,12 +91,19 @@ def from_scikit_learn(grown: Any, data: Dataset, topology: Topology) -> Tree:
         Index sets of the tree; leaves above the last level become nodes without a split.
     """
     source, is_classification = grown.tree_, data.task == "classification"
-    prediction = (
-        grown.classes_[source.value[:, 0].argmax(axis=1)] if is_classification else source.value[:, 0, 0]
-    )
+    if data.target_classes:
+        best = source.value.argmax(axis=2).T
+        of_target = [grown.classes_] if len(best) == 1 else grown.classes_
+        prediction = np.column_stack([known[k] for known, k in zip(of_target, best, strict=True)])
+    elif data.targets:
+        prediction = source.value[:, :, 0]
+    elif is_classification:
+        prediction = grown.classes_[source.value[:, 0].argmax(axis=1)]
+    else:
+        prediction = source.value[:, 0, 0]
     w = np.zeros((topology.n_branches, data.X.shape[1]))
     b = np.ones(topology.n_branches)
-    leaf_value = np.zeros(topology.n_leaves)
+    leaf_value = np.zeros((topology.n_leaves, *data.y.shape[1:]))
 
     def copy(node: int, t: int, members: IntArray) -> None:
         """Copy scikit-learn's node, which the given samples reach, to node t, and all that lies below."""
@@ -117,7 +124,16 @@ def from_scikit_learn(grown: Any, data: Dataset, topology: Topology) -> Tree:
 
     copy(0, 0, np.arange(len(data.X)))
     classes = tuple(data.classes) if is_classification else ()
-    return Tree(topology.depth, w, b, leaf_value, classes, tuple(data.features.labels))
+    return Tree(
+        topology.depth,
+        w,
+        b,
+        leaf_value,
+        classes,
+        tuple(data.features.labels),
+        targets=data.targets,
+        target_classes=data.target_classes,
+    )
 
 
 def class_shares(grown: Any, topology: Topology) -> FloatArray:

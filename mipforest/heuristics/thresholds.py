@@ -229,7 +229,14 @@ def find_thresholds(data: Dataset) -> Thresholds:
 def tree_of_splits(data: Dataset, topology: Topology, w: FloatArray, b: FloatArray) -> Tree:
     """Return the tree of splits (|B|, p) and (|B|,), for scaled features; its leaves are still to be fitted."""
     return Tree(
-        topology.depth, w, b, np.zeros(topology.n_leaves), tuple(data.classes), tuple(data.features.labels)
+        topology.depth,
+        w,
+        b,
+        np.zeros((topology.n_leaves, *data.y.shape[1:])),
+        tuple(data.classes),
+        tuple(data.features.labels),
+        targets=data.targets,
+        target_classes=data.target_classes,
     )
 
 

@@ -1,17 +1,19 @@
-r"""Losses of leaves that predict a number: what a sample loses, what a leaf predicts, and sums that say what it loses.
+r"""Losses of leaves that predict numbers, or several labels: what samples lose, best predictions, and sums that say it.
 
-A leaf loses :math:`\sum_i w_i \ell(f, y_i)` over its samples, with one prediction f. Where that depends on the samples
-by sums of a few statistics alone, a search adds and subtracts these sums (:meth:`LeafLoss.of_sums`):
+A leaf loses :math:`\sum_i w_i \ell(f, y_i)` over its samples, with one prediction f, a number or a vector. Where that
+depends on the samples by sums of a few statistics alone, a search adds and subtracts these sums
+(:meth:`LeafLoss.of_sums`):
 
 ======== ================================================= ============================= =============================
 loss     of a sample                                       statistics of a sample        of a leaf
 ======== ================================================= ============================= =============================
-squared  :math:`(f - y)^2`                                 :math:`w, w y, w y^2`         :math:`q - s^2 / w`
+squared  :math:`\|f - y\|^2`                               :math:`w, wy, w\|y\|^2`        :math:`q - \|s\|^2 / w`
 deviance :math:`y \ln (y / f) - y + f`                     :math:`wc, wcd, wc\,\varphi(d)` :math:`q - w\,\varphi(s / w)`
+labels   :math:`\sum_t v_t [f_t \ne y_t]`                  :math:`w v_t [k \ne y_t]_{tk}`  :math:`\sum_t \min_k s_{tk}`
 absolute :math:`2 \tau (y - f)^+ + 2 (1 - \tau) (f - y)^+` none: an order by target
 ======== ================================================= ============================= =============================
 
-with w, s and q the sums of the three statistics, c the mean of all targets, d = y / c - 1 and
+with w, s and q the sums of the statistics, s a vector where y is one, c the mean of all targets, d = y / c - 1 and
 :math:`\varphi(d) = (1 + d) \ln (1 + d) - d`, about :math:`d^2 / 2` (sums of :math:`y \ln y` would cancel where targets
 are nearly equal). Each is at least 0, and the least over f of a sum of such losses: more samples never lose less, which
 is all that bounds of searches ask for.
@@ -23,11 +25,11 @@ formulation that names it: ``docs/write_a_leaf_loss.md``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.model import LinearExpr, Model, QuadraticExpr, sum_squares
 
 
@@ -45,14 +47,14 @@ class LeafLoss(ABC):
 
     @abstractmethod
     def of(self, predictions: FloatArray | float, y: FloatArray) -> FloatArray:
-        """Return what samples (n,) lose, before their weights."""
+        """Return what samples lose, (n,) before their weights, with targets (n,), or (n, T) of several at once."""
 
     @abstractmethod
-    def best_constant(self, y: FloatArray, weight: FloatArray) -> float:
-        """Return the constant prediction of least loss for targets (n,) with weights (n,), n >= 1."""
+    def best_constant(self, y: FloatArray, weight: FloatArray) -> Any:
+        """Return the constant prediction of least loss for targets with weights (n,), n >= 1: a number, or (T,)."""
 
     def total(self, predictions: FloatArray | float, y: FloatArray, weight: FloatArray) -> float:
-        """Return the sum over all samples (n,), each times its weight (n,)."""
+        """Return the sum over all samples, each times its weight (n,)."""
         return float(weight @ self.of(predictions, y))
 
     def baseline(self, y: FloatArray, weight: FloatArray) -> float:
@@ -70,12 +72,22 @@ class LeafLoss(ABC):
             return 1.0 if lost == 0 else 0.0
         return 1.0 - lost / self.baseline(y, weight)
 
+    def centred(self, y: FloatArray | IntArray, weight: FloatArray) -> FloatArray:
+        """Return the targets less their means where that changes no loss: sums of them are exact then."""
+        values = np.asarray(y, dtype=np.float64)
+        return values - np.average(values, axis=0, weights=weight) if self.is_shifted else values
+
     def statistics(self, y: FloatArray, weight: FloatArray) -> FloatArray:
-        """Return (n, 3) what is summed over the samples of a leaf; the first is the weight, up to a constant factor."""
-        return np.column_stack([weight, weight * y, weight * y**2])
+        """Return (n, V) what is summed over the samples of a leaf.
+
+        Of numbers the first is the weight, up to a constant factor, and the last what a leaf loses less what its other
+        sums take off.
+        """
+        each = y[:, None] if y.ndim == 1 else y
+        return np.column_stack([weight, weight[:, None] * each, weight * (each**2).sum(axis=1)])
 
     def of_sums(self, sums: FloatArray, least: float) -> FloatArray:
-        """Return the loss of leaves under their best predictions by their sums (..., 3).
+        """Return the loss of leaves under their best predictions by their sums (..., V).
 
         Parameters
         ----------
@@ -165,13 +177,16 @@ class SquaredLoss(ErrorLoss):
     degree = 2
 
     def of_errors(self, errors: FloatArray) -> FloatArray:
-        return errors**2
+        squares = errors**2
+        return np.asarray(squares if errors.ndim < 2 else squares.sum(axis=1))
 
-    def best_constant(self, y: FloatArray, weight: FloatArray) -> float:
-        return float(np.average(y, weights=weight))
+    def best_constant(self, y: FloatArray, weight: FloatArray) -> Any:
+        mean = np.average(y, axis=0, weights=weight)
+        return float(mean) if y.ndim == 1 else mean
 
     def of_sums(self, sums: FloatArray, least: float) -> FloatArray:
-        return np.maximum(0.0, sums[..., 2] - sums[..., 1] ** 2 / np.maximum(sums[..., 0], least))
+        taken_off = (sums[..., 1:-1] ** 2).sum(axis=-1) / np.maximum(sums[..., 0], least)
+        return np.asarray(np.maximum(0.0, sums[..., -1] - taken_off))
 
     def greatest_error(self, total: float, weight: FloatArray) -> float:
         return float(np.sqrt(total / weight.min()))
@@ -224,12 +239,52 @@ class PoissonLoss(LeafLoss):
         return np.maximum(0.0, q - w * excess(away))
 
 
+class LabelsLoss(LeafLoss):
+    """Wrong labels of several targets, numbered from 0 in each, by what an error in each target is charged.
+
+    Parameters
+    ----------
+    target_weight
+        (T,) charges, at least 0.
+    """
+
+    name = "labels"
+    degree = 0
+    is_shifted = False
+
+    def __init__(self, target_weight: FloatArray) -> None:
+        self.target_weight = target_weight
+
+    def of(self, predictions: FloatArray | float, y: FloatArray) -> FloatArray:
+        return np.asarray((predictions != y) @ self.target_weight)
+
+    def best_constant(self, y: FloatArray, weight: FloatArray) -> FloatArray:
+        """Return the heaviest label of each target, the first of several."""
+        heaviest = [np.bincount(of.astype(np.int64), weight).argmax() for of in y.T]
+        return np.array(heaviest, dtype=np.float64)
+
+    def statistics(self, y: FloatArray, weight: FloatArray) -> FloatArray:
+        """Return (n, T K) costs of predicting each label, target by target, with K that of the most labels.
+
+        A label that no sample of a target has costs each its charge: it is never the only best one.
+        """
+        labels = np.arange(max(2, int(y.max(initial=0)) + 1))
+        wrong = (y[:, :, None] != labels) * self.target_weight[:, None]
+        return np.asarray(weight[:, None] * wrong.reshape(len(y), -1))
+
+    def of_sums(self, sums: FloatArray, least: float) -> FloatArray:
+        blocks = sums.reshape(*sums.shape[:-1], len(self.target_weight), -1)
+        return np.asarray(np.maximum(0.0, blocks.min(axis=-1).sum(axis=-1)))
+
+
 def error_loss(name: str, level: float = 0.5) -> ErrorLoss:
     """Return the loss ``"squared"``, or ``"absolute"`` with the level of its quantile."""
     losses = {PinballLoss.name: PinballLoss(level), SquaredLoss.name: SquaredLoss()}
     return losses[name]
 
 
-def leaf_loss(name: str, level: float = 0.5) -> LeafLoss:
-    """Return the loss of a name: that of :func:`error_loss`, or ``"deviance"``."""
+def leaf_loss(name: str, level: float = 0.5, target_weight: FloatArray | None = None) -> LeafLoss:
+    """Return the loss of a name: that of :func:`error_loss`, ``"deviance"``, or ``"labels"`` with its charges (T,)."""
+    if name == LabelsLoss.name and target_weight is not None:
+        return LabelsLoss(target_weight)
     return PoissonLoss() if name == PoissonLoss.name else error_loss(name, level)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mipforest.data import DataError, Dataset
+from mipforest.data.target import SEVERAL
 from mipforest.errors import MipforestError, Unsupported
 from mipforest.model import Model
 from mipforest.problem.operations import Instance, Operations
@@ -285,7 +286,7 @@ class Formulation(Operations):
             )
 
     def check_treatments(self, data: Dataset) -> None:
-        """Refuse treatments where the model prescribes none, rewards where it does not decide, and times of events.
+        """Refuse treatments, rewards, times of events and several targets where the model has no use for them.
 
         Raises
         ------
@@ -304,6 +305,12 @@ class Formulation(Operations):
                 f"({', '.join(data.classes)})",
                 hint="use a model that decides (policy), or load the data with a target",
                 option="use --model policy, or give --target in place of --rewards",
+            )
+        if data.targets and self.task != SEVERAL:
+            raise DataError(
+                f"{self.name} predicts one target, and {data.name} has several ({', '.join(data.targets)})",
+                hint="use a model of several targets (multi), or make the data with one of them",
+                option="use --model multi, or name one of them with --target",
             )
         if data.followed is not None and not self.takes_times:
             raise DataError(
@@ -372,7 +379,7 @@ def deepened(tree: Tree) -> Tree:
         depth=tree.depth + 1,
         w=np.vstack([tree.w, np.zeros((new, tree.n_features))]),
         b=np.concatenate([tree.b, np.zeros(new)]),
-        leaf_value=np.repeat(tree.leaf_value, 2).astype(float),
+        leaf_value=np.repeat(tree.leaf_value, 2, axis=0).astype(float),
         leaf_w=None if tree.leaf_w is None else np.repeat(tree.leaf_w, 2, axis=0),
         outcomes=None if tree.outcomes is None else np.repeat(tree.outcomes, 2, axis=0),
         outcome_w=None if tree.outcome_w is None else np.repeat(tree.outcome_w, 2, axis=0),

@@ -69,6 +69,8 @@ def refusal_of_rows(problem: ProblemData) -> str:
     """Say why the trees of a problem cannot be listed by no-good rows; empty where they can."""
     if not isinstance(problem.structure, UnivariateProblem):
         return "only univariate trees with additive losses are, such as those of oct, ort and policy"
+    if problem.data.targets:
+        return "its leaves predict several targets at once"
     if not problem.has_rows:
         return "it has no model with rows that could cut off trees"
     if problem.as_built.objective_replaced():

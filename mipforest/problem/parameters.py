@@ -467,6 +467,48 @@ def _check_once(parameter: str, what: str, names: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TargetWeights(ParameterKind):
+    """How much each of several targets counts: ``variance``, ``equal``, or a number above 0 for each target."""
+
+    name = "weights of targets"
+
+    @property
+    def range(self) -> str:
+        """The words, and what numbers may be."""
+        return f"{' | '.join(WEIGHTS_IN_WORDS)} | numbers > 0"
+
+    def parse(self, parameter: str, text: str) -> Any:
+        """Read ``equal``, or ``1,0.5,2`` for one number per target."""
+        if text in WEIGHTS_IN_WORDS:
+            return text
+        try:
+            return self.check(parameter, [float(part) for part in text.split(",")])
+        except ValueError:
+            words = " or ".join(WEIGHTS_IN_WORDS)
+            raise ParameterError(
+                f"parameter {parameter}={text!r} weighs no targets; give {words}, or a number above 0 for each target, "
+                "with commas"
+            ) from None
+
+    def check(self, parameter: str, value: Any) -> Any:
+        """Return one of the words, or a tuple of numbers."""
+        if isinstance(value, str) and value in WEIGHTS_IN_WORDS:
+            return value
+        weights = np.atleast_1d(np.asarray([] if isinstance(value, str) else value))
+        numeric = weights.ndim == 1 and len(weights) > 0 and weights.dtype.kind in "iuf"
+        if not (numeric and np.isfinite(weights).all() and weights.min() > 0):
+            raise ParameterError(
+                f"parameter {parameter} is {value!r}; give {' or '.join(WEIGHTS_IN_WORDS)}, or a finite number "
+                "above 0 for each target (a target that does not count is left out)"
+            )
+        return tuple(map(float, weights.tolist()))
+
+
+#: Weights of targets that the data decide: of numbers one over the variance, or 1 each; of labels 1 each.
+WEIGHTS_IN_WORDS = ("variance", "equal")
+
+
+@dataclass(frozen=True, kw_only=True)
 class TreeEnsemble(ParameterKind):
     """A tree ensemble to mimic, in any form that :func:`mipforest.ensembles.ensemble_for` takes.
 

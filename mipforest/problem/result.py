@@ -22,6 +22,7 @@ from mipforest.solvers.solution import Solution, Status, closed, gap_in_words, r
 from mipforest.survival import SurvivalMeasures, survival_measures
 from mipforest.trees import (
     ClassMeasures,
+    LabelMeasures,
     Predictor,
     PrescriptionMeasures,
     RegressionMeasures,
@@ -31,6 +32,7 @@ from mipforest.trees import (
     TreeSet,
     calibration_measures,
     class_measures,
+    measures_of_targets,
     prescription_measures,
     regression_measures,
     reward_measures,
@@ -353,6 +355,9 @@ class Result:
             in their square. Where the targets are constant, ``r2`` is 1 if all predictions are exact, else 0
             (see :func:`~mipforest.trees.regression_measures`).
 
+            Of several numbers the means of these over the targets; of several labels those of
+            :class:`~mipforest.trees.LabelMeasures`.
+
             Of hazard ratios those of :class:`~mipforest.survival.SurvivalMeasures` in place of these. Of a
             prescription, those of :class:`~mipforest.trees.PrescriptionMeasures`; of a policy, those of
             :class:`~mipforest.trees.RewardMeasures`.
@@ -362,6 +367,8 @@ class Result:
                 return dict.fromkeys(RewardMeasures._fields, np.nan)
             decided = self.tree.predict(data.X_raw).astype(np.int64)
             return reward_measures(data.rewards, decided, data.weights)._asdict()
+        if data.targets:
+            return self._measures_of_targets(data)
         if data.followed is not None:
             return self._survival_measures(data)
         if data.task == "regression":
@@ -387,6 +394,13 @@ class Result:
         assert train.baseline_hazard is not None
         ratio = np.asarray(self.tree.predict(data.X_raw), dtype=np.float64)
         return survival_measures(data.followed, ratio, train.baseline_hazard, train.followed)._asdict()
+
+    def _measures_of_targets(self, data: Dataset) -> dict[str, float]:
+        labels = bool(data.target_classes)
+        if self.tree is None:
+            return dict.fromkeys((LabelMeasures if labels else RegressionMeasures)._fields, np.nan)
+        predicted = self.tree.predict(data.X_raw)
+        return measures_of_targets(data.y, predicted, data.weights, labels=labels)._asdict()
 
     def _regression_measures(self, data: Dataset) -> dict[str, float]:
         if self.tree is None:

@@ -24,6 +24,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.heuristics.thresholds import Thresholds
+from mipforest.objectives.leaf_losses import LeafLoss, leaf_loss
 
 
 class Structure(Protocol):
@@ -40,10 +41,10 @@ class TreeCharges:
     Attributes
     ----------
     y
-        (n,) class numbers, or values.
+        (n,) class numbers, or values; (n, T) of several targets that a leaf predicts at once.
     loss
-        Of a leaf with its best prediction: ``"classes"``, ``"prescription"``, or a loss of numbers
-        (:mod:`mipforest.objectives.leaf_losses`).
+        Of a leaf with its best prediction: ``"classes"``, ``"prescription"``, or one of
+        :mod:`mipforest.objectives.leaf_losses`.
     level
         Of the absolute loss: an error is charged :math:`2 \tau` times its size where the prediction is too low, and
         :math:`2 (1 - \tau)` times where it is too high, so that the best prediction is the quantile of this level
@@ -78,6 +79,8 @@ class TreeCharges:
         and least number of samples of a leaf that had the treatment it prescribes.
     offset
         What is added in the objective, after the division.
+    target_weight
+        (T,) what a wrong label of each target is charged, of several labels.
     """
 
     words: ClassVar[str] = "trees with additive losses of leaves"
@@ -98,6 +101,12 @@ class TreeCharges:
     n_treatment: int = 1
     offset: float = 0.0
     level: float = 0.5
+    target_weight: FloatArray | None = None
+
+    @property
+    def leaf_loss(self) -> LeafLoss:
+        """The loss of the leaves by its name; a KeyError for the losses of one class and of a prescription."""
+        return leaf_loss(self.loss, self.level, self.target_weight)
 
     @property
     def estimates_all_features(self) -> bool:

@@ -13,6 +13,7 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.data.target import SEVERAL
 from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported, known_name
 from mipforest.model import Model
 from mipforest.problem.operations import Operations
@@ -166,6 +167,8 @@ class TreeSearch(ABC):
     preferred: ClassVar[bool] = False
     #: Whether it multiplies losses by the samples' weights; problems with other weights than 1 are refused otherwise.
     takes_weights: ClassVar[bool] = False
+    #: Whether it takes trees whose leaves predict several targets at once.
+    takes_targets: ClassVar[bool] = False
     #: Whether it writes certificates; if not, why, where there is more to say.
     certifies: ClassVar[bool] = False
     why_no_certificate: ClassVar[str] = ""
@@ -220,7 +223,8 @@ class TreeSearch(ABC):
     def is_made_for(cls, formulation: type[Operations]) -> bool:
         """Return whether it takes problems of a formulation, at least with some hyperparameters: by their structure."""
         kind = formulation.structure_type
-        return kind is not None and issubclass(kind, cls.structures)
+        one = cls.takes_targets or formulation.task != SEVERAL
+        return one and kind is not None and issubclass(kind, cls.structures)
 
     def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem as it was built; empty where it does.
@@ -229,7 +233,9 @@ class TreeSearch(ABC):
         """
         structure = problem.structure
         if isinstance(structure, self.structures):
-            return ""
+            T = len(problem.data.targets)
+            one = f"its leaves predict one target, and those of {problem.formulation.name} {T} at once"
+            return one if T and not self.takes_targets else ""
         taken = " or ".join(kind.words for kind in self.structures)
         limits = f" ({self.limits_in_words})" if self.limits_in_words else ""
         has = "no structure for searches, with these parameters" if structure is None else structure.words

@@ -68,15 +68,15 @@ def worth_of(
         shares by weight, or the errors, which decide what is better. ``leaves`` maps the leaves of one to four training
         samples to their numbers. ``remarks`` are sentences on what speaks against the prediction.
 
-        Decisions and treatments have no measure, as the rest is said by outcomes. Both are held against the best
-        single one of the training samples. ``single`` has the name of that treatment, and the mean
-        outcome where all samples have it, of ``train`` and ``test``: as it was where they had it, and as the tree
-        estimates it elsewhere.
+        Several targets have no measure, nor have decisions and treatments, as the rest is said by outcomes. The latter
+        are held against the best single one of the training samples. ``single`` has the name of that treatment, and
+        the mean outcome where all samples have it, of ``train`` and ``test``: as it was where they had it, and as the
+        tree estimates it elsewhere.
     """
     leaves = _small_leaves(found, train)
     result: dict[str, Any] = {"leaves": leaves}
     remarks = []
-    if train.rewards is None and train.treatments is None and by_errors:
+    if train.rewards is None and train.treatments is None and not train.targets and by_errors:
         result |= _compared(found, depth, train, test, grow=grow)
         remarks = list(_no_better(result, found.noun))
     elif train.rewards is not None:

@@ -526,7 +526,7 @@ def _solve(result: Mapping[str, Any]) -> Iterator[str]:
         *("encoding", "dates", "date_order", "skip_lines"),
     ):
         yield from _option(name, source.get(name))
-    for name in ("rewards", "missing_values", "keep_words", "names"):
+    for name in ("rewards", "targets", "missing_values", "keep_words", "names"):
         yield from _option(name, ",".join(source.get(name) or ()) or None)
     if source.get("balanced"):
         yield "--balanced"

@@ -28,13 +28,15 @@ PARTS = (("train", "Training"), ("test", "Test"))
 _NAMES = {
     "r2": "R²",
     "concordance": "Harrell's C",
+    "label_accuracy": "Labels right",
+    "exact_match": "All labels right",
     "integrated_brier_score": "Integrated Brier score",
     "n": "samples",
     "p": "features",
 }
 
 #: Measures that are shares.
-_SHARES = ("accuracy", "followed", "fidelity", "share", "together")
+_SHARES = ("accuracy", "exact_match", "followed", "fidelity", "share", "together")
 
 
 #: Longest text or attribute of one element. What stands in a changed file cannot blow the page up.

@@ -33,7 +33,7 @@ from mipforest.report.markup import (
 from mipforest.report.tree_section import shaded
 from mipforest.survival import kaplan_meier
 from mipforest.trees import Tree
-from mipforest.trees.measures import N_BINS, reward_measures
+from mipforest.trees.measures import N_BINS, regression_measures, reward_measures
 from mipforest.trees.plot import class_colours
 
 #: Most measures that are listed.
@@ -56,7 +56,9 @@ def quality_section(content: Content, fitted: FittedTree) -> Element:
     """Return the section with measures, and what lies behind them."""
     parts: list[Element] = [*measures_table(content), *calibration(content.result)]
     parts += _decisions(content, fitted.tree)
-    if fitted.tree.is_classifier:
+    if fitted.tree.targets:
+        parts += _by_target(content, fitted.tree)
+    elif fitted.tree.is_classifier:
         parts += _confusion(content, fitted)
     else:
         parts += _survival(content, fitted.tree) or _predicted(content, fitted.tree)
@@ -227,6 +229,27 @@ def _confusion(content: Content, fitted: FittedTree) -> list[Element]:
         of_test = counts_of(test.labels, fitted.tree.predict(test.X_raw), len(fitted.tree.classes))
         found.append(confusion_table(fitted.tree.classes, of_test, "Test samples", prescribes=prescribes))
     return [found[0], element("div", *found[1:], class_="beside")] if len(found) > 1 else []
+
+
+def _by_target(content: Content, tree: Tree) -> list[Element]:
+    """Return a table of what each of several targets is predicted to."""
+    named = list(_datasets(content))
+    names = ("Right",) if tree.target_classes else ("R²", "MSE", "MAE")
+    rows = list[list[Part]]()
+    for k, target in enumerate(tree.targets):
+        row: list[Part] = [short(target)]
+        for _, data in named:
+            true, found = data.y[:, k].astype(np.float64), tree.predict(data.X_raw)[:, k].astype(np.float64)
+            if tree.target_classes:
+                row.append(percent(float(np.average(true == found, weights=data.weights))))
+            else:
+                found_of = regression_measures(true, found, data.weights)
+                row += [number(value) for value in found_of]
+        rows.append(row)
+    if not named:
+        return []
+    head = [f"{name}, {words.lower()}" for words, _ in named for name in names]
+    return [element("h3", "Targets"), table(["Target", *head], rows, "Predictions by target")]
 
 
 def _survival(content: Content, tree: Tree) -> list[Element]:

@@ -48,7 +48,7 @@ from mipforest.trees.plot import (
     place,
 )
 from mipforest.trees.reachable import ReachableNode
-from mipforest.trees.text import SplitText, describe_split, format_number, leaf_text
+from mipforest.trees.text import SplitText, describe_split, format_number, leaf_text, vector_text
 
 #: Most rows of weights on a page, all nodes together, and on the page of a deep tree, of one node.
 MAX_WEIGHTS = 20_000
@@ -100,6 +100,10 @@ class NodeTexts:
     def everything(self, node: ReachableNode) -> Element:
         """Return everything known of a node."""
         parts: list[Part] = [description_list(self._descriptions(node))]
+        if self.fitted.tree.targets and not node.children:
+            said = vector_text(self.fitted.tree, node.number, DIGITS)
+            rows: list[list[Part]] = [[short(name), value] for name, value in said]
+            parts.append(table(["Target", "Prediction"], rows, f"Predictions of the leaf n{node.number}"))
         if self.fitted.statistics.class_counts is not None and self.fitted.statistics.samples[node.number]:
             parts.append(self._class_table(node.number))
         parts += self._weights(node)

@@ -92,6 +92,7 @@ class DataSource:
     encoding: str = "utf-8"
     dates: Dates | None = None
     rewards: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
     scores: Scores | None = None
     better: str = "lower"
     categorical: tuple[str, ...] = ()
@@ -175,6 +176,7 @@ class DataSource:
                 weight=self.weight,
                 treatment=self.treatment if self.event is None else self.event,
                 rewards=self.rewards,
+                targets=self.targets,
                 drop=self.drop,
                 keep=self.keep,
                 fill_from=fill_from,
@@ -310,7 +312,16 @@ class DataSource:
         if absent := [name for name in STATED if name not in entries]:
             raise TypeError(f"the entry {absent[0]!r} is absent")
         given = {field.name: entries[field.name] for field in fields(cls) if field.name in entries}
-        lists = ("positive", "drop", "keep", "rewards", "categorical", "missing_values", "keep_words")
+        lists = (
+            "positive",
+            "drop",
+            "keep",
+            "rewards",
+            "targets",
+            "categorical",
+            "missing_values",
+            "keep_words",
+        )
         given |= {name: tuple(given[name]) for name in lists if name in given}
         if given.get("names") is not None:
             given["names"] = tuple(given["names"])
@@ -322,7 +333,15 @@ class DataSource:
         """Refuse what a file may hold by mistake or malice."""
         optional = (self.target, self.task, self.test, self.weight, self.treatment, self.event)
         texts = (self.data, *(text or "" for text in optional), *self.positive, *self.drop, *self.keep)
-        texts = (*texts, *self.categorical, self.sep or "", self.decimal, self.encoding, *self.rewards)
+        texts = (
+            *texts,
+            *self.categorical,
+            self.sep or "",
+            self.decimal,
+            self.encoding,
+            *self.rewards,
+            *self.targets,
+        )
         texts = (*texts, self.thousands or "", *self.missing_values, *self.keep_words, *(self.names or ()))
         if not all(isinstance(text, str) for text in (*texts, self.missing, self.scaling)):
             raise TypeError("one of its texts is none")

@@ -438,6 +438,12 @@ class Saved(ABC):
             return numbers(pd.Series(column, name=self.target))
         return self.classes_of(column, self.target)
 
+    @property
+    def target_columns(self) -> tuple[str, ...]:
+        """Names of the columns of the targets: one, or several that are predicted at once."""
+        fitted = self.fitted
+        return fitted.targets if isinstance(fitted, Tree) and fitted.targets else (self.target,)
+
 
 @dataclass(frozen=True, eq=False)
 class SavedTree(Saved):

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from mipforest.arrays import FloatArray
 from mipforest.searches import kernel
 
 #: Kinds of losses, by what is summed over the samples of a leaf. Two classes (where a search has them): the costs of
-#: predicting each, as difference and sum; any number of classes: the cost of predicting each; numbers: the statistics
-#: of the loss, three of each sample, by :func:`loss_of_sums` but for the absolute loss, which asks for an order.
-TWO_CLASSES, CLASSES, SQUARED, ABSOLUTE, POISSON = range(5)
+#: predicting each, as difference and sum; numbers: the statistics of the loss, by :func:`loss_of_sums` or
+#: :func:`loss_of_vector` but for the absolute loss, which asks for an order.
+TWO_CLASSES, SQUARED, ABSOLUTE, POISSON = range(4)
+
+#: Kind of the loss of labels, plus the number of targets that have one: of each the costs of predicting its classes, as
+#: many for every target.
+LABELS = 1 << 20
+
+#: The kind of one label.
+CLASSES = LABELS + 1
 
 #: The kinds of losses of numbers, by name.
 KIND_OF = {"squared": SQUARED, "absolute": ABSOLUTE, "deviance": POISSON}
@@ -20,7 +28,11 @@ SMALL = 1e-3
 
 @kernel
 def loss_of_sums(kind: int, w: float, s: float, q: float) -> float:
-    """Return the loss of a leaf under its best prediction by the sums of three statistics; without samples 0."""
+    """Return the loss of a leaf under its best prediction by the sums of three statistics; without samples 0.
+
+    One number to predict is by far the most frequent case, and loops over statistics would slow it by a third:
+    :func:`loss_of_vector` has several.
+    """
     if w <= 0.0:
         return 0.0
     if kind == POISSON:  # as :func:`mipforest.objectives.leaf_losses.excess`
@@ -31,6 +43,37 @@ def loss_of_sums(kind: int, w: float, s: float, q: float) -> float:
             lost = (1.0 + d) * np.log1p(d) - d
         return float(max(0.0, q - w * lost))
     return float(max(0.0, q - s * s / w))
+
+
+@kernel
+def loss_of_vector(kind: int, total: FloatArray, less: FloatArray, share: float) -> float:
+    """Return the loss of a leaf that predicts several targets by the sums of its statistics; without samples 0.
+
+    Parameters
+    ----------
+    kind
+        The squared loss, or :data:`LABELS` and the number of targets.
+    total, less
+        (V,) sums over some samples, and over those among them that are not in the leaf.
+    share
+        0 where all are in the leaf, else 1.
+    """
+    last, loss = len(total) - 1, 0.0
+    if kind > LABELS:
+        K = len(total) // (kind - LABELS)
+        for first in range(0, len(total), K):
+            least = np.inf
+            for k in range(first, first + K):
+                least = min(least, total[k] - share * less[k])
+            loss += least
+        return float(max(0.0, loss))
+    w = total[0] - share * less[0]
+    if w <= 0.0:
+        return 0.0
+    for v in range(1, last):
+        s = total[v] - share * less[v]
+        loss += s * s
+    return float(max(0.0, total[last] - share * less[last] - loss / w))
 
 
 @kernel

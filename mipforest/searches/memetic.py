@@ -46,7 +46,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart, forest_trees
 from mipforest.heuristics.thresholds import chosen_features, univariate_tree
-from mipforest.objectives.leaf_losses import LeafLoss, leaf_loss
+from mipforest.objectives.leaf_losses import LeafLoss
 from mipforest.problem.driver import Driver
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, TreeCharges, UnivariateProblem
@@ -409,7 +409,7 @@ def _loss(charges: TreeCharges) -> SampleLoss:
     n = len(charges.y)
     weight = np.ones(n) if charges.weight is None else charges.weight
     if charges.loss != "classes":
-        return ValueLoss(np.asarray(charges.y, dtype=float), weight, leaf_loss(charges.loss, charges.level))
+        return ValueLoss(np.asarray(charges.y, dtype=float), weight, charges.leaf_loss)
     return ClassLoss(charges.prediction_costs)
 
 

@@ -28,6 +28,7 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from mipforest.data import DataError, Dataset
 from mipforest.errors import SolverUnavailable
+from mipforest.heuristics.thresholds import tree_of_splits
 from mipforest.model import Model, Values
 from mipforest.model.matrix import Block, MatrixForm
 from mipforest.problem.expressions import Expression, NotExpressed, TreeExpressions
@@ -53,9 +54,10 @@ SOLVE_TIME_LIMIT = 5.0
 
 
 def small_data(formulation: type[Formulation]) -> Dataset:
-    """Return 16 samples with three features on a grid, scaled as it prefers: classes, values, treatments or rewards.
+    """Return 16 samples with three features on a grid, scaled as it prefers, with what the formulation predicts.
 
-    Of two treatments, one suits low values of the first feature, the other high ones.
+    Classes, values, several values, treatments or rewards. Of two treatments, one suits low values of the first
+    feature, the other high ones.
     """
     rng = np.random.default_rng(0)
     X = rng.integers(0, 20, (16, 3)) / 20
@@ -67,6 +69,9 @@ def small_data(formulation: type[Formulation]) -> Dataset:
     if formulation.task == "decision":
         rewards = np.round(np.column_stack([np.zeros(16), score, 0.3 - score * X[:, 2]]), 2)
         return Dataset.from_arrays(X, rewards=rewards, name="small", scaling=formulation.scaling)
+    if formulation.task == "multi-output":
+        several = np.round(np.column_stack([score, 10 * X[:, 2] - score]), 2)
+        return Dataset.from_arrays(X, several, name="small", task="regression", scaling=formulation.scaling)
     regression = formulation.task == "regression"
     y = np.round(score, 2) if regression else (score > np.median(score)).astype(int)
     return Dataset.from_arrays(X, y, name="small", task=formulation.task, scaling=formulation.scaling)  # type: ignore[arg-type]
@@ -112,8 +117,9 @@ def _random_tree(problem: Problem, direction: Callable[[], FloatArray], rng: np.
             w[t], b[t] = w_t, -(score[k] + score[k + 1]) / 2
         goes_right = data.X[rows] @ w[t] + b[t] >= 0
         here[topology.left(t)], here[topology.right(t)] = rows[~goes_right], rows[goes_right]
-    leaves = np.array([_leaf(data, here[leaf]) for leaf in topology.leaves])
-    tree = Tree(topology.depth, w, b, leaves, tuple(data.classes), tuple(data.features.labels))
+    tree = tree_of_splits(data, topology, w, b)
+    if not data.targets:  # polish fits them
+        tree = replace(tree, leaf_value=np.array([_leaf(data, here[leaf]) for leaf in topology.leaves]))
     polished: Tree = problem.formulation.polish(tree, problem.instance)
     return polished
 
@@ -266,12 +272,13 @@ def weight_of(tree: Fitted, j: int) -> float:
 
 def same_tree(first: Fitted, second: Fitted) -> bool:
     """Say whether two trees are equal in every number."""
-    return all(np.array_equal(getattr(first, f.name), getattr(second, f.name)) for f in fields(first))
+    pairs = [(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)]
+    return all(one == other if isinstance(one, tuple) else np.array_equal(one, other) for one, other in pairs)
 
 
 def few_samples(data: Dataset, n: int) -> Dataset:
     """Return n samples, spread over the sorted target: all classes are among them where n allows it."""
-    order = np.argsort(data.y, kind="stable")
+    order = np.argsort(data.y if data.y.ndim == 1 else data.y[:, 0], kind="stable")
     return data.take(np.sort(order[np.linspace(0, data.n - 1, min(n, data.n)).round().astype(np.int64)]))
 
 
@@ -279,6 +286,9 @@ def repeated(data: Dataset, counts: IntArray) -> Dataset:
     """Return every sample as many times as its count (n,) says, each of weight 1."""
     rows = np.repeat(np.arange(data.n), counts)
     y, event = None if data.rewards is not None else data.y[rows], None
+    task: Any = data.task if data.rewards is None else None
+    if data.targets:
+        task = "classification" if data.target_classes else "regression"
     if data.followed is not None:
         y, event = data.followed[rows, 0], data.followed[rows, 1] > 0
     return Dataset.from_arrays(
@@ -289,7 +299,8 @@ def repeated(data: Dataset, counts: IntArray) -> Dataset:
         rewards=None if data.rewards is None else data.rewards[rows],
         features=data.features.labels,
         classes=data.classes or None,
-        task=data.task if data.rewards is None else None,
+        targets=data.targets or None,
+        task=task,
         scaling=data.encoding.scaling,
     )
 

@@ -36,8 +36,9 @@ def to_dict(tree: Tree) -> dict[str, Any]:
     Keys: ``format``, ``version``, ``depth``, ``features``, ``classes``, ``offset`` and ``scale`` (lists of p
     numbers, or null), ``w`` (one list of p weights per branch node), ``b``, ``leaf_value`` (class numbers, or
     real values where ``classes`` is empty), ``leaf_w`` (one list of p coefficients per linear leaf, or null),
-    ``logistic`` (true or false), and ``levels`` where there are any (per feature null, a column's name and a level, or
-    an object: see :func:`mipforest.meanings.to_json`).
+    ``logistic`` (true or false), ``targets`` and ``target_classes`` where leaves predict several targets (then
+    ``leaf_value`` has a list for each leaf), and ``levels`` where there are any (per feature null, a column's name and
+    a level, or an object: see :func:`mipforest.meanings.to_json`).
     A randomised tree also has ``gamma`` and ``leaf_proba`` (one list of K probabilities per leaf, or null), one of
     curves also ``curves``, ``intervals``, ``heights`` and ``leaf_heights`` (see
     :class:`~mipforest.trees.randomized.FunctionalTree`), a prescriptive one ``outcomes`` (per leaf m numbers) and
@@ -67,6 +68,8 @@ def to_dict(tree: Tree) -> dict[str, Any]:
         "leaf_w": None if tree.leaf_w is None else tree.leaf_w.tolist(),
         "logistic": tree.logistic,
         **({"levels": [to_json(meaning) for meaning in tree.levels]} if tree.levels else {}),
+        **({"targets": list(tree.targets)} if tree.targets else {}),
+        **({"target_classes": [list(names) for names in tree.target_classes]} if tree.target_classes else {}),
         **randomized,
         **estimates,
     }
@@ -99,11 +102,12 @@ def from_dict(content: Mapping[str, Any]) -> Tree:
     if not isinstance(logistic, bool):
         raise TreeFileError(f"'logistic' must be true or false, got {logistic!r}")
     try:
+        targets = _names(content, "targets") if content.get("targets") else ()
         parts: dict[str, Any] = {
             "depth": depth,
             "w": _numbers(content, "w", 2),
             "b": _numbers(content, "b", 1),
-            "leaf_value": _numbers(content, "leaf_value", 1),
+            "leaf_value": _numbers(content, "leaf_value", 2 if targets else 1),
             "classes": _names(content, "classes"),
             "features": _names(content, "features"),
             "offset": _optional_numbers(content, "offset", 1),
@@ -113,6 +117,8 @@ def from_dict(content: Mapping[str, Any]) -> Tree:
             "levels": _levels(content.get("levels") or []),
             "outcomes": _optional_numbers(content, "outcomes", 2),
             "outcome_w": _tables(content, "outcome_w"),
+            "targets": targets,
+            "target_classes": _lists_of_names(content, "target_classes"),
         }
         if content.get("gamma") is None:
             return Tree(**parts)
@@ -243,6 +249,14 @@ def _names(content: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _lists_of_names(content: Mapping[str, Any], key: str) -> tuple[tuple[str, ...], ...]:
+    """Read a list of lists of names, () where there is none."""
+    lists = content.get(key) or []
+    if not isinstance(lists, list):
+        raise TreeFileError(f"{key!r} must be a list of lists of strings")
+    return tuple(_names({key: names}, key) for names in lists)
+
+
 def to_dot(
     tree: Tree,
     statistics: NodeStatistics | None = None,
@@ -302,6 +316,9 @@ def to_python(tree: Tree) -> str:
         )
     of_class = "the name of the treatment" if tree.prescribes else "the name of its class"
     returns = of_class if tree.is_classifier else "its value"
+    if tree.targets:
+        what = "names of classes" if tree.target_classes else "values"
+        returns = f"the {what} of {', '.join(map(ascii, tree.targets))}, a tuple"
     read = _columns_read(tree)
     lines = [f'"""A decision tree of depth {reachable_tree(tree).depth}, written by mipforest."""', "", ""]
     if read:
@@ -343,6 +360,11 @@ def to_python(tree: Tree) -> str:
             lines.append(f"{indent}if {condition}:  # n{t}{comment and f': {comment!a}'}")
             write(node.children[1], indent + "    ")
             write(node.children[0], indent)
+        elif tree.targets:
+            values = tree.leaf_value[k].tolist()
+            if tree.target_classes:
+                values = [names[one] for names, one in zip(tree.target_classes, values, strict=True)]
+            lines.append(f"{indent}return ({', '.join(map(ascii, values))},)  # n{t}")
         elif tree.is_classifier:
             lines.append(f"{indent}return {tree.classes[int(tree.leaf_value[k])]!a}  # n{t}")
         else:

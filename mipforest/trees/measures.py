@@ -134,6 +134,51 @@ def regression_measures(y: FloatArray, predicted: FloatArray, weights: Weights =
     return RegressionMeasures(1 - mse / spread, mse, mae)
 
 
+class LabelMeasures(NamedTuple):
+    """Measures of the predicted labels of several targets.
+
+    Attributes
+    ----------
+    label_accuracy
+        Mean over the targets of the share of samples whose label is right: one minus the Hamming loss.
+    exact_match
+        Share of samples of which all labels are right (scikit-learn's subset accuracy).
+    """
+
+    label_accuracy: float
+    exact_match: float
+
+
+def measures_of_targets(
+    y: FloatArray | IntArray, predicted: FloatArray | IntArray, weights: Weights, *, labels: bool
+) -> RegressionMeasures | LabelMeasures:
+    """Measure predictions (n, T) of several targets, labels or numbers.
+
+    Parameters
+    ----------
+    y, predicted
+        (n, T) class numbers, or values.
+    weights
+        (n,) weights of the samples, 1 unless given.
+    labels
+        Whether they are class numbers.
+
+    Returns
+    -------
+    LabelMeasures or RegressionMeasures
+        Of numbers the means over the targets, as scikit-learn's ``multioutput="uniform_average"``.
+    """
+    if labels:
+        right = np.asarray(y == predicted)
+        whole = right.all(axis=1)
+        return LabelMeasures(
+            float(np.average(right.mean(axis=1), weights=weights)), float(np.average(whole, weights=weights))
+        )
+    columns = zip(np.asarray(y, dtype=np.float64).T, np.asarray(predicted, dtype=np.float64).T, strict=True)
+    each = np.array([regression_measures(true, found, weights) for true, found in columns])
+    return RegressionMeasures(*map(float, each.mean(axis=0)))
+
+
 class PrescriptionMeasures(NamedTuple):
     """Measures of a tree that prescribes, as far as samples with one known outcome each tell them.
 

@@ -55,7 +55,8 @@ def feature_importances(
     A split explains what it takes away of the impurity of the samples that pass it, Gini's of a classifier and the
     variance of a regression tree, as in scikit-learn; the features of a split, and those of a linear leaf for what it
     explains beyond its mean, share it by the size of their influence (see :func:`feature_influence`). A split chosen
-    for those below it may explain nothing by itself. All shares are 0 where nothing is explained.
+    for those below it may explain nothing by itself. All shares are 0 where nothing is explained. Of several targets,
+    the impurity is the sum of theirs, those of numbers relative to the variance of the target.
 
     Parameters
     ----------
@@ -64,11 +65,13 @@ def feature_importances(
     X
         (n, p) samples in original units, as a rule those it was trained on.
     y, weights
-        (n,) targets and weights of the samples, as for :func:`node_statistics`.
+        (n,) targets, (n, T) of several, and weights of the samples, as for :func:`node_statistics`.
     """
     n = np.ones(len(X)) if weights is None else weights
     passed, topology = tree.decision_path(X), tree.topology
-    if tree.is_classifier:
+    if tree.targets:
+        targets = _columns_of_targets(tree, np.asarray(y, dtype=np.float64), n)
+    elif tree.is_classifier:
         targets = np.eye(len(tree.classes))[class_numbers(tree.classes, y, len(passed))]
     else:
         targets = target_values(y, len(passed))[:, None]
@@ -86,6 +89,18 @@ def feature_importances(
                 gain = impurity[leaf] - errors[here].sum()
                 explained += max(gain, 0.0) * _shares(np.abs(slopes * scaled[here].std(axis=0)))
     return _shares(explained)
+
+
+def _columns_of_targets(tree: Tree, y: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return numbers with the variance 1, one column for each target, or 0 and 1, one for each class of each."""
+    if tree.target_classes:
+        members = [
+            np.eye(len(of))[k.astype(np.int64)] for of, k in zip(tree.target_classes, y.T, strict=True)
+        ]
+        return np.column_stack(members)
+    away: FloatArray = y - np.average(y, axis=0, weights=weights)
+    deviation = np.sqrt(np.average(away**2, axis=0, weights=weights))
+    return away / np.where(deviation > 0, deviation, 1.0)
 
 
 def _spread(targets: FloatArray, weights: FloatArray) -> float:
@@ -150,7 +165,8 @@ def node_statistics(
         (n, p) samples in original units.
     y, weights
         (n,) targets: class numbers or class names of a classifier (see :func:`class_numbers`), real values of
-        a regression tree, or ``None``, and weights in means and measures (numbers of samples stay).
+        a regression tree, or ``None``, and weights in means and measures (numbers of samples stay). Several targets
+        (n, T) are not summed up: only samples are counted.
 
     Raises
     ------
@@ -161,7 +177,7 @@ def node_statistics(
     samples = passed.sum(axis=0, dtype=np.int64)
     influence = feature_influence(tree, X) if tree.logistic or tree.is_oblique else None
     probability = _leaf_probabilities(tree, X, weights) if tree.logistic else None
-    if y is None:
+    if y is None or tree.targets:
         return NodeStatistics(samples, influence=influence, probability=probability)
     if tree.is_classifier:
         members = np.eye(len(tree.classes), dtype=np.int64)[class_numbers(tree.classes, y, len(passed))]
@@ -212,9 +228,13 @@ def leaf_shares(tree: Tree, statistics: NodeStatistics) -> FloatArray:
         raise ValueError(
             "the samples at the leaves are not known by class; give the statistics of training samples"
         )
-    label = tree.leaf_value.astype(np.int64)
     by_class = statistics.class_counts if statistics.class_weights is None else statistics.class_weights
-    counts = by_class[tree.topology.n_branches :].astype(np.float64)
+    return shares_of(by_class[tree.topology.n_branches :], tree.leaf_value.astype(np.int64))
+
+
+def shares_of(counts: FloatArray | IntArray, label: IntArray) -> FloatArray:
+    """Return counts of classes (|L|, K) of leaves with some labels (|L|,) as shares; see :func:`leaf_shares`."""
+    counts = counts.astype(np.float64)
     empty = ~counts.any(axis=1)
     counts[empty, label[empty]] = 1.0
     shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)

@@ -86,6 +86,11 @@ def plot_partition(
             f"a partition of the plane needs a tree of 2 features, this one has {tree.n_features}; "
             f"plot_tree draws trees of any number"
         )
+    if tree.targets:
+        raise ValueError(
+            f"a partition of the plane shows one target, and this tree has {len(tree.targets)} "
+            f"({', '.join(tree.targets)}); plot_tree draws it"
+        )
     samples = as_samples(X, tree.features, 2)
     if len(samples) == 0:
         raise ValueError("X has no sample; the range of the plot is taken from the samples")

@@ -48,6 +48,7 @@ from mipforest.trees.text import (
     estimates_text,
     format_number,
     leaf_text,
+    vector_text,
 )
 from mipforest.trees.tree import Tree, as_samples, class_numbers, target_values
 
@@ -392,7 +393,7 @@ def with_scatters(
     if not two or isinstance(tree, RandomizedTree):
         return dict(boxes)
     samples, passed = as_samples(X, tree.features, tree.n_features), tree.decision_path(X)
-    if y is None:
+    if y is None or tree.targets:
         colours = np.full(len(samples), FAINT)
     elif tree.is_classifier:
         palette = np.array(class_colours(len(tree.classes)))
@@ -435,6 +436,8 @@ def leaf_colours(tree: Tree, statistics: NodeStatistics | None) -> tuple[str, ..
 
 def _leaf_levels(tree: Tree, statistics: NodeStatistics | None) -> FloatArray:
     """Return (|L|,) one number per leaf of a regression tree; NaN for a linear leaf without targets."""
+    if tree.targets:  # no one number stands for several
+        return np.full(tree.topology.n_leaves, np.nan)
     if not tree.has_linear_leaves:
         return np.asarray(tree.leaf_value, dtype=np.float64)
     if statistics is None or statistics.mean is None:
@@ -443,7 +446,12 @@ def _leaf_levels(tree: Tree, statistics: NodeStatistics | None) -> FloatArray:
 
 
 def _prediction_lines(tree: Tree, leaf: int, mean: str, max_terms: int) -> Sequence[Line]:
-    """Return the lines of a prediction: treatment and outcomes; class; value, mean if it differs; linear function."""
+    """Return the lines of a prediction: targets; treatment and outcomes; class; value, and mean; linear function."""
+    if tree.targets:
+        said = [f"{name}: {value}".replace("-", "−") for name, value in vector_text(tree, leaf)]
+        shown = [Line(shorten(text, 34), 9.0, "bold") for text in said[:MAX_COUNTS]]
+        rest = len(said) - len(shown)
+        return [*shown, *([Line(f"+ {rest} more", colour=FAINT)] if rest else [])]
     if tree.prescribes:
         treatment = tree.classes[tree.leaf_value[leaf - tree.topology.n_branches]]
         estimates = estimates_text(tree, leaf, max_terms, digits=3)

@@ -390,14 +390,27 @@ def describe_linear_leaf(tree: Tree, leaf: int, *, digits: int = 4, max_terms: i
 def leaf_text(tree: Tree, leaf: int, max_terms: int = 6) -> str:
     """Return the prediction of a leaf: the name of its class, its value or its linear function, with four digits.
 
-    Of a prescriptive tree, the treatment, and what it estimates under each: ``B (A: 3.1, B: 2.4)``.
+    Of a prescriptive tree, the treatment, and what it estimates under each: ``B (A: 3.1, B: 2.4)``. Of several targets,
+    each with its prediction: ``weight 162.3, waist 32``.
     """
+    if tree.targets:
+        return ", ".join(f"{name} {said}" for name, said in vector_text(tree, leaf))
     if tree.has_linear_leaves:
         return str(describe_linear_leaf(tree, leaf, max_terms=max_terms))
     value = tree.leaf_value[leaf - tree.topology.n_branches]
     if tree.prescribes:
         return f"{tree.classes[value]} ({', '.join(estimates_text(tree, leaf, max_terms))})"
     return tree.classes[value] if tree.is_classifier else format_number(float(value))
+
+
+def vector_text(tree: Tree, leaf: int, digits: int = 4) -> list[tuple[str, str]]:
+    """Return names of several targets with what a leaf predicts of each: the name of a class, or a value."""
+    values = tree.leaf_value[leaf - tree.topology.n_branches].tolist()
+    if tree.target_classes:
+        said = [names[k] for names, k in zip(tree.target_classes, values, strict=True)]
+    else:
+        said = [format_number(float(value), digits) for value in values]
+    return list(zip(tree.targets, said, strict=True))
 
 
 def estimates_text(tree: Tree, leaf: int, max_terms: int = 6, digits: int = 4) -> list[str]:

@@ -113,7 +113,7 @@ class Predictor(ABC):
 
     @abstractmethod
     def predict(self, X: Any) -> IntArray | FloatArray:
-        """Return the (n,) predictions: class numbers, or values in the target's units."""
+        """Return the (n,) predictions, class numbers, or values in the target's units; (n, T) of several targets."""
 
     @abstractmethod
     def predict_proba(self, X: Any) -> FloatArray:
@@ -167,7 +167,7 @@ class Tree(Predictor):
         (|B|,) intercepts.
     leaf_value
         (|L|,) prediction of each leaf, left to right: the number of a class, or a real value in the target's
-        units (regression).
+        units (regression); (|L|, T) where there are ``targets``.
     classes
         Names of the classes; ``()`` makes the tree a regression tree.
     features
@@ -189,6 +189,9 @@ class Tree(Predictor):
     logistic
         Whether the score at the last branch node that a sample passes is the log-odds of the second of two
         classes (see :meth:`predict_proba`). Left leaves then predict class 0, right ones class 1.
+    targets, target_classes
+        Names of the T targets that each leaf predicts at once, and of the classes of each target, ``()`` where targets
+        are numbers; ``classes`` is ``()`` then, and leaves are constant. Both are ``()`` for one target.
 
     Raises
     ------
@@ -214,6 +217,8 @@ class Tree(Predictor):
     levels: tuple[Meaning, ...] = ()
     outcomes: FloatArray | None = None
     outcome_w: FloatArray | None = None
+    targets: tuple[str, ...] = ()
+    target_classes: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         topology = Topology(self.depth)
@@ -224,7 +229,8 @@ class Tree(Predictor):
             )
         self._store("w", w, w.shape)
         self._store("b", self.b, (topology.n_branches,))
-        self._store("leaf_value", self.leaf_value, (topology.n_leaves,))
+        several = (len(self.targets),) if self.targets else ()
+        self._store("leaf_value", self.leaf_value, (topology.n_leaves, *several))
         object.__setattr__(self, "depth", topology.depth)
         object.__setattr__(self, "classes", tuple(map(str, self.classes)))
         object.__setattr__(self, "features", tuple(map(str, self.features)))
@@ -238,6 +244,13 @@ class Tree(Predictor):
         if self.is_classifier:
             check_class_numbers(self.classes, self.leaf_value, self.leaf_w)
             self._store("leaf_value", self.leaf_value, (topology.n_leaves,), np.int64)
+        object.__setattr__(self, "targets", tuple(map(str, self.targets)))
+        named = tuple(tuple(map(str, names)) for names in self.target_classes)
+        object.__setattr__(self, "target_classes", named)
+        if self.targets or self.target_classes:
+            check_targets(self)
+        if self.target_classes:
+            self._store("leaf_value", self.leaf_value, (topology.n_leaves, *several), np.int64)
         if self.outcomes is not None:
             self._store("outcomes", self.outcomes, (topology.n_leaves, len(self.classes)))
         if self.outcome_w is not None:
@@ -262,6 +275,8 @@ class Tree(Predictor):
     def __repr__(self) -> str:
         kind = "treatments" if self.prescribes else "classes"
         kind = f"{len(self.classes)} {kind}" if self.is_classifier else "regression"
+        if self.targets:
+            kind = f"{len(self.targets)} targets"
         if self.has_linear_leaves:
             kind += " with linear leaves"
         if self.logistic:
@@ -460,13 +475,21 @@ class Tree(Predictor):
         return passed
 
     def predict(self, X: Any) -> IntArray | FloatArray:
-        """Return the (n,) predictions: class numbers, or values of a regression tree in the target's units."""
+        """Return the (n,) predictions, class numbers or values in the target's units; (n, T) of several targets."""
         scaled = self._scaled(X)
         leaf = self._reached(scaled) - self.topology.n_branches
         if self.leaf_w is None:
             return self.leaf_value[leaf]
         slopes: FloatArray = (scaled * self.leaf_w[leaf]).sum(axis=1)
         return self.leaf_value[leaf] + slopes
+
+    def predict_labels(self, X: Any) -> npt.NDArray[np.str_]:
+        """Return the (n,) names of the predicted classes, (n, T) of several targets; ValueError of numbers."""
+        if not self.target_classes:
+            return super().predict_labels(X)
+        predicted = self.predict(X).T
+        names = [np.asarray(of)[k] for of, k in zip(self.target_classes, predicted, strict=True)]
+        return np.column_stack(names)
 
     def predict_outcomes(self, X: Any) -> FloatArray:
         """Return the (n, m) outcomes that a prescriptive tree estimates under each treatment; ValueError of others."""
@@ -661,6 +684,30 @@ def check_class_numbers(
             f"leaf_value must hold class numbers, 0 to {len(classes) - 1} for the classes "
             f"{', '.join(classes)}, but holds {leaf_value[wrong][0]:g}; leave classes empty for a regression tree"
         )
+
+
+def check_targets(tree: Tree) -> None:
+    """Refuse a tree of several targets with anything but constant leaves of theirs, with a ValueError."""
+    if tree.classes or tree.leaf_w is not None or tree.outcomes is not None or tree.logistic:
+        raise ValueError(
+            f"leaves that predict several targets ({', '.join(tree.targets)}) are constants: leave classes, leaf_w, "
+            "outcomes and logistic out"
+        )
+    for names in (tree.targets, *tree.target_classes):
+        repeated = [name for position, name in enumerate(names) if name in names[:position]]
+        if repeated:
+            raise ValueError(f"names must differ, but {repeated[0]!r} comes more than once")
+    if not tree.target_classes:
+        return
+    if len(tree.target_classes) != len(tree.targets):
+        raise ValueError(f"{len(tree.target_classes)} lists of classes for {len(tree.targets)} targets")
+    for name, classes, column in zip(tree.targets, tree.target_classes, tree.leaf_value.T, strict=True):
+        wrong = (column != np.floor(column)) | (column < 0) | (column >= len(classes))
+        if wrong.any():
+            raise ValueError(
+                f"leaf_value must hold class numbers of {name}, 0 to {len(classes) - 1} for {', '.join(classes)}, but "
+                f"holds {column[wrong][0]:g}"
+            )
 
 
 def check_logistic(classes: tuple[str, ...], leaf_value: IntArray | FloatArray) -> None:

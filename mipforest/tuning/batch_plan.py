@@ -247,6 +247,11 @@ class BatchPlan:
             raise TuningError(
                 f"no trees are called {trees!r}{did_you_mean(trees, known)}; choose from: {', '.join(known)}"
             )
+        if data.targets:
+            raise TuningError(
+                f"batch tuning compares losses of one target, and {base.name} predicts {len(data.targets)} at once; "
+                "tune it by a grid"
+            )
         parts = _folds(data, folds, validation, settings.seed)
         base.check_data(data, topology_of(depth))
         for number, part in enumerate(parts):

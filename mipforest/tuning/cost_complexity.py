@@ -23,7 +23,6 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.errors import TuningError, did_you_mean
-from mipforest.objectives.leaf_losses import leaf_loss
 from mipforest.problem.structure import TreeCharges
 from mipforest.trees import Tree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
@@ -295,7 +294,7 @@ def _class_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> 
 
 
 def _value_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> _Leaves:
-    loss = leaf_loss(charges.loss, charges.level)
+    loss = charges.leaf_loss
     y = np.asarray(charges.y, dtype=float)  # in the units of the charges
     per_unit = np.ptp(y) / np.ptp(train.y)
     others_y = y.min() + per_unit * (validation.y - train.y.min())

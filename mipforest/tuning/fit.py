@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mipforest.data import DataError, Dataset
+from mipforest.data.target import SEVERAL
 from mipforest.data.treatments import imputed_outcomes
 from mipforest.errors import TuningError, some_of
 from mipforest.problem.formulation import Formulation
@@ -74,7 +75,7 @@ def make_folds(data: Dataset, folds: int, seed: int) -> tuple[Fold, ...]:
         split = StratifiedKFold(folds, shuffle=True, random_state=seed).split(data.X_raw, data.labels)
     else:
         # R2 compares with the mean: of one sample it says nothing.
-        of, least = ("a regression", 2 * folds) if data.task == "regression" else ("rewards", folds)
+        of, least = ("rewards", folds) if data.rewards is not None else ("a regression", 2 * folds)
         if data.n < least:
             raise DataError(
                 f"{data.name} has {data.n} samples, {folds} folds of {of} need {least} or more; take fewer folds"
@@ -281,7 +282,7 @@ def _scored(work: Work, result: Result, data: Dataset) -> float:
     own = work.formulation.measures(result.tree, data, result.problem.instance)
     measured = result.measures(data) | own
     if work.score not in measured:
-        if data.task == "regression":
+        if data.task in ("regression", SEVERAL):
             known = [score for score, value in measured.items() if isinstance(value, float)]
             raise TuningError(f"{work.formulation.name} has no score {work.score}; it has {', '.join(known)}")
         raise TuningError(

@@ -84,6 +84,11 @@ _ALL = (
     Score("deviance_explained", "regression", 1),
     Score("concordance", "regression", 1),
     Score("integrated_brier_score", "regression", -1),
+    Score("r2", "multi-output", 1),
+    Score("mse", "multi-output", -1),
+    Score("mae", "multi-output", -1),
+    Score("label_accuracy", "multi-output", 1),
+    Score("exact_match", "multi-output", 1),
     Score("imputed_outcome", "prescription", -1),
     Score("r2", "prescription", 1),
     Score("mse", "prescription", -1),
@@ -511,7 +516,8 @@ def topology_of(depth: int) -> Topology:
 
 def _score_of(formulation: Formulation, name: str | None, data: Dataset) -> Score:
     """Return the score; outcomes are the better the higher they are where the formulation says so."""
-    score = get_score(name or formulation.tunes_by, data.task)
+    own = "label_accuracy" if data.target_classes else formulation.tunes_by
+    score = get_score(name or own, data.task)
     higher = score.name == "imputed_outcome" and getattr(formulation, "better", "lower") == "higher"
     return replace(score, sign=1) if higher else score
 

@@ -1,8 +1,10 @@
-"""Every estimator in every shape that has a formulation of its own, and the generic ones."""
+"""Every estimator of one target in every shape that has a formulation of its own, and the generic ones."""
 
 from mipforest.estimators import (
     MargotClassifier,
     MIRETClassifier,
+    MultiTreeClassifier,
+    MultiTreeRegressor,
     OCTClassifier,
     OCTHClassifier,
     OLCTClassifier,
@@ -37,5 +39,7 @@ GENERIC = {
     ),
     "any-miret": OptimalTreeClassifier(model="miret", parameters={"ensemble": "random-forest:trees=5"}),
     "any-regressor": OptimalTreeRegressor(),
+    "multi": MultiTreeRegressor(),
+    "multi-labels": MultiTreeClassifier(),
     "any-linear": OptimalTreeRegressor(model="ort-l", parameters={"loss": "absolute"}),
 }

@@ -12,7 +12,10 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 #: Two levels where a check has three clusters to tell apart, or a line to follow by constants; else one.
-DEPTH = dict.fromkeys(("oct", "oct-h", "ort", "ort-h", "poisson", "quantile", "any", "any-regressor"), 2)
+DEPTH = dict.fromkeys(
+    ("oct", "oct-h", "ort", "ort-h", "poisson", "quantile", "multi", "multi-labels", "any", "any-regressor"),
+    2,
+)
 
 ALL = SHAPES | GENERIC
 

@@ -109,6 +109,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "n_trees": 5,
     },
     "ort": {"settings": [{"alpha": 0.05}, {"loss": "absolute", "N_min": 2}], "n_trees": 5},
+    "multi": {"settings": [{"alpha": 0.05}, {"N_min": 2, "target_weights": (1.0, 3.0)}], "n_trees": 5},
     "poisson": {"settings": [{"alpha": 0.05, "N_min": 2}], "data": rates(), "n_trees": 5},
     "survival": {"settings": [{"alpha": 0.05}], "data": survival_data(), "n_trees": 5},
     "quantile": {"settings": [{"tau": 0.8, "alpha": 0.02, "N_min": 2}], "n_trees": 5},
@@ -230,6 +231,12 @@ def data_of_all_kinds(formulation: type[Formulation], seed: int) -> Dataset:
         return Dataset.from_arrays(
             X, rewards=rng.normal(size=(n, int(rng.integers(2, 5)))), scaling=formulation.scaling
         )
+    if formulation.task == "multi-output":
+        if seed % 2:
+            y = rng.normal(50, 20, (n, 3))
+            return Dataset.from_arrays(X, y, task="regression", scaling=formulation.scaling)
+        y = np.column_stack([rng.permutation(np.arange(n) % K) for K in (2, 3, 1)])
+        return Dataset.from_arrays(X, y, task="classification", scaling=formulation.scaling)
     K = int(rng.integers(2, 5)) if formulation.name in ("oct", "oct-h") else 2
     y = rng.normal(50, 20, n) if formulation.task == "regression" else rng.permutation(np.arange(n) % K)
     if formulation.task == "regression" and formulation.tunes_by is not None:
@@ -251,6 +258,8 @@ def test_trees_and_points_on_data_of_all_kinds(name: str, seed: int) -> None:
     if name == "ors":
         data = Dataset.from_arrays(data.X_raw > np.median(data.X_raw, axis=0), data.y, scaling="none")
     options = {**OPTIONS.get(name, {}), "data": data, "opt_out": None}
+    if name == "multi":
+        options["settings"] = [{}, {"N_min": 2, "target_weights": (1.0, 3.0, 0.5)}]
     if not formulation.gives.is_tree:
         options["settings"] = [{"rules": 1}]  # of one feature, where the others are constant
     for test in formulation_tests(formulation, **{**options, "depths": (depth,), "n_trees": 4}):

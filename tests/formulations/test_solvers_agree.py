@@ -28,6 +28,8 @@ def optima(name: str, samples: int, depth: int) -> dict[str, float]:
         data = Dataset.from_arrays(
             data.X_raw[:, :2], rewards=data.X_raw[:, 1:] - data.X_raw[:, 1:].mean(axis=0)
         )
+    if formulation.task == "multi-output":
+        data = Dataset.from_arrays(data.X_raw[:, :2], data.X_raw[:, 2:])
     if formulation.takes_times:
         data = data.with_hazards(data.y, data.X[:, 0] > 0.5)
     data = data.with_scaling(formulation.scaling) if not formulation.gives.is_tree else data

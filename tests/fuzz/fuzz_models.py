@@ -39,8 +39,9 @@ from enumerate_trees import best_tree_value
 from independent_lp import HINGE, enumerated_errors, enumerated_tree
 from literal_trees import literal_optimum
 from random_problems import PARAMETERS, Constraint, one_of, random_constraint, random_data
-from univariate_cases import leaf_cost
+from univariate_cases import cost_of_targets, leaf_cost
 
+from formulations.multi import weights_of_targets
 from mipforest.cards import ScoreCard
 from mipforest.data import DataError, Dataset
 from mipforest.errors import EnsembleError, LicenseLimit
@@ -254,8 +255,8 @@ def _literal(problem: Problem, constraint: Constraint | None) -> float | None:
     """Return the optimum of the literal model, ``None`` where there is none, or Gurobi does not finish."""
     formulation, instance, target = problem.formulation, problem.instance, None
     # A search and a model are each other's witnesses.
-    by_logarithms = formulation.name in ("poisson", "survival")
-    if formulation.task in ("prescription", "decision") or by_logarithms or not formulation.gives.is_tree:
+    no_literal = formulation.name in ("poisson", "survival", "multi")
+    if formulation.task in ("prescription", "decision") or no_literal or not formulation.gives.is_tree:
         return None
     if formulation.name == "miret":
         known = instance.target
@@ -284,6 +285,10 @@ def _enumerated(formulation: Formulation, data: Dataset, depth: int) -> float | 
             return float(table[list(rows)].sum(axis=0).min())
 
         return best_tree_value(X, least, depth, values["alpha"] * unit, values["N_min"]) / unit
+    if formulation.name == "multi" and depth <= 2:
+        cost = cost_of_targets(data, weights_of_targets(formulation.target_weights, data))
+        baseline = cost(tuple(range(data.n)))
+        return best_tree_value(X, cost, depth, values["alpha"] * baseline, values["N_min"]) / baseline
     if formulation.name in ("oct", "ort", "quantile", "poisson", "survival") and depth <= 2:
         own = {"quantile": "absolute", "poisson": "deviance", "survival": "deviance"}
         loss = values.get("loss") or own.get(formulation.name, "classes")

@@ -39,6 +39,7 @@ PARAMETERS: dict[str, dict[str, Draw]] = {
     "oct": SPLITS,
     "oct-h": HYPERPLANES,
     "ort": SPLITS | LOSS,
+    "multi": SPLITS | {"target_weights": one_of("variance", "equal")},
     "poisson": SPLITS | {"tangents": one_of(4, 32)},
     "survival": SPLITS | {"tangents": one_of(4, 32)},
     "quantile": SPLITS | {"tau": one_of(0.5, 0.1, 0.8)},
@@ -159,6 +160,16 @@ def random_data(rng: np.random.Generator, model: type[Formulation]) -> Dataset:
         event, time = rng.random(n) < 0.7, np.round(rng.exponential(size=n), 1)
         event[:2], time[:2] = True, [0.1, 0.5]
         return Dataset.from_arrays(X, time, event=event, scaling=model.scaling, name="fuzz")
+    if model.task == "multi-output":
+        if rng.random() < 0.5:
+            Y = np.round(rng.normal(size=(n, int(rng.integers(1, 4)))), 1)
+            Y[:2] = [[0.0], [1.0]]
+            task = "regression"
+        else:
+            Y, task = rng.integers(0, 3, (n, int(rng.integers(1, 4)))), "classification"
+            Y[:2] = [[0], [1]]
+        names = [f"y{t}" for t in range(Y.shape[1])]
+        return Dataset.from_arrays(X, Y, targets=names, task=task, scaling=model.scaling, name="fuzz")  # type: ignore[arg-type]
     if model.name == "poisson":
         y = rng.integers(0, 4, n) / 2.0
         y[:2] = [0, 1]

@@ -44,6 +44,7 @@ def test_one_formulation_is_loaded_without_the_others():
 
 def test_a_search_is_asked_for_the_models_that_it_takes_by_their_structure():
     assert models_of(search_classes()["exact-search"]) == (
+        "multi",
         "oct",
         "ort",
         "poisson",

@@ -22,6 +22,8 @@ def few_samples(formulation):
         return Dataset.from_arrays(X, y + 1.0, treatments=treatments, scaling=formulation.scaling)
     if formulation.task == "decision":
         return Dataset.from_arrays(X, rewards=np.column_stack([y, 1 - y]), scaling=formulation.scaling)
+    if formulation.task == "multi-output":
+        return Dataset.from_arrays(X, np.column_stack([y, X[:, 0]]), scaling=formulation.scaling)
     return Dataset.from_arrays(X, y, task=formulation.task, scaling=formulation.scaling)
 
 

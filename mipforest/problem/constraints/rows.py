@@ -750,6 +750,11 @@ def _costs(
 
 def _class(problem: Built, positive: str | None) -> int:
     classes = problem.data.classes
+    if problem.data.targets:
+        raise NotExpressed(
+            f"model {problem.formulation.name} predicts {len(problem.data.targets)} targets at once, and the "
+            "constraint reads the predicted classes of one; bound what leaves predict with problem.model.add"
+        )
     if not classes:
         raise NotExpressed(
             f"model {problem.formulation.name} predicts numbers, and the constraint reads predicted classes; bound "

@@ -380,8 +380,13 @@ def compiled_proof(
     Raises
     ------
     Unsupported
-        If certificates do not state the loss.
+        If certificates do not state the loss, or leaves predict several targets.
     """
+    if np.ndim(charged.y) > 1:
+        raise Unsupported(
+            f"a certificate states losses of one target, and leaves predict {np.shape(charged.y)[1]} targets at "
+            "once; leave the certificate out"
+        )
     if charged.loss != "classes" and charged.loss not in LOSSES:
         raise Unsupported(
             f"a certificate states one of the losses {', '.join(LOSSES)}, and not the {charged.loss} loss; leave the "

@@ -665,8 +665,7 @@ class CoverSearch:
     def _weight_below(self, f: int) -> FloatArray:
         """Return the most that moving the rows below each rank changes a number of errors by."""
         rows = self.rows
-        most = rows.value[:, 1] if rows.loss == "classes" else rows.value.max(axis=1)
-        return np.bincount(rows.rank[f] + 1, most, int(rows.n_values[f]) + 1).cumsum()
+        return np.bincount(rows.rank[f] + 1, rows.moved, int(rows.n_values[f]) + 1).cumsum()
 
     # ------------------------------------------------------------------ run
 

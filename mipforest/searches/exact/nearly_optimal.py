@@ -813,9 +813,7 @@ def list_trees(
     rows, base = distinct_rows(problem, merged=False)
     held = Limits.of(limits, numbered_rows(problem)[2], max(1, rows.n_classes))
     everything = np.arange(rows.rank.shape[1])
-    scale = float(
-        rows.costs.max(axis=1).sum() if rows.loss in ("classes", "costs") else rows.value[:, -1].sum()
-    )
+    scale = float(rows.moved.sum() if rows.n_classes else rows.value[:, -1].sum())
     scale = max(scale, rows.leaf())
     tolerance = TOLERANCE * scale
     loss = budget * problem.unit - base + 2.0 * tolerance

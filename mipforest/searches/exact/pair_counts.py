@@ -47,7 +47,7 @@ from mipforest.searches.exact.cover_search import AT_A_TIME, CoverSearch, Evalua
 from mipforest.searches.exact.covers import DONE, FLAG, MAX_PAIRS, STOPPED
 from mipforest.searches.exact.plain import loss_of_rest
 from mipforest.searches.exact.tables import Rows
-from mipforest.searches.leaf_sums import CLASSES, KIND_OF, POISSON, may_skip
+from mipforest.searches.leaf_sums import POISSON, may_skip
 
 #: Most thresholds of a table: the sums of their pairs are held in memory.
 MOST = 3000
@@ -232,10 +232,7 @@ def _tables_of(rows: Rows, *, alike: bool) -> PairTables:
     sizes = np.zeros((1, 1)) if rows.N_min > 1 else none  # filled in below
     whole = PairTables(feature, threshold, at, right, none, sizes, none, rows, value, bits, starts, place)
     sums, sizes = whole.pairs_of(np.ones(n, dtype=bool))
-    most = np.ones(n)
-    if rows.loss in ("classes", "costs"):
-        most = rows.value[:, 1] if rows.loss == "classes" else rows.value.max(axis=1)
-    both = sums.sum(axis=0) if whole.is_counted else _products(right, most[:, None], None)[0][:, :, 0]
+    both = sums.sum(axis=0) if whole.is_counted else _products(right, rows.moved[:, None], None)[0][:, :, 0]
     moved = np.diag(both)[:, None] - both
     if rows.loss not in ("classes", "costs"):
         moved = np.where(moved > 0.5, np.inf, 0.0)
@@ -435,7 +432,7 @@ class PairSearch(CoverSearch):
         #: (|B|, T + 1) what each node may split on, and whether it has to split; (T,) groups of thresholds.
         self._use = np.column_stack([box.allowed[:, tables.feature], box.must]).astype(np.uint8)
         self._group = np.asarray(box.group[tables.feature], dtype=np.int64)
-        self._kind = CLASSES if rows.loss in ("classes", "costs") else KIND_OF[rows.loss]
+        self._kind = rows.kind_of_sums
         #: (2, T) lower bounds on the losses of both sides of each root, and whether it is open.
         self._of_side, self._is_open = np.zeros((2, T)), self._use[0, :T] > 0
         return tables
@@ -559,7 +556,7 @@ class PairSearch(CoverSearch):
 
     def _loss_of(self, total: FloatArray) -> float:
         """Return the loss of one leaf by its sums (V,)."""
-        if self._kind == CLASSES:
+        if self.rows.loss == "classes":  # sums are costs
             return max(0.0, float(total.min()))
         return float(self.rows.loss_of(total))
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import entry, implement, kernel
 from mipforest.searches.exact.domains import has_to_split, usable
-from mipforest.searches.leaf_sums import ABSOLUTE, CLASSES, POISSON, loss_of_sums, may_skip
+from mipforest.searches.leaf_sums import ABSOLUTE, CLASSES, POISSON, loss_of_sums, loss_of_vector, may_skip
 from mipforest.searches.medians import loss_around, settle, take_out
 
 
@@ -151,8 +151,8 @@ def leaf_below(tables: PlainTables, f: int, t: int, right: bool) -> float:
     last = tables.below.shape[1] - 1
     if tables.kind == ABSOLUTE:
         return _median_loss(tables, f, t, right)
-    return _loss_of_difference(
-        tables.kind, tables.below[f, last if right else t], tables.below[f, t if right else 0]
+    return loss_of_rest(
+        tables.kind, tables.below[f, last if right else t], tables.below[f, t if right else 0], False
     )
 
 
@@ -174,17 +174,6 @@ def _median_loss(tables: PlainTables, f: int, t: int, right: bool) -> float:
         if through >= tables.level * weight:
             return loss_around(tables.level, y, through, through_y, weight, weight_y)
     return 0.0
-
-
-@kernel
-def _loss_of_difference(kind: int, more: FloatArray, less: FloatArray) -> float:
-    """Return the loss of a leaf whose sums are differences."""
-    if kind == CLASSES:
-        least = np.inf
-        for k in range(len(more)):
-            least = min(least, more[k] - less[k])
-        return float(max(0.0, least))
-    return loss_of_sums(kind, more[0] - less[0], more[1] - less[1], more[2] - less[2])
 
 
 # ---------------------------------------------------------------------- best splits
@@ -315,6 +304,8 @@ def loss_of_rest(kind: int, total: FloatArray, sums: FloatArray, alone: bool) ->
         for k in range(len(total)):
             least = min(least, total[k] if alone else total[k] - sums[k])
         return float(max(0.0, least))
+    if len(total) > 3:
+        return loss_of_vector(kind, total, sums, 0.0 if alone else 1.0)
     if alone:
         return loss_of_sums(kind, total[0], total[1], total[2])
     return loss_of_sums(kind, total[0] - sums[0], total[1] - sums[1], total[2] - sums[2])

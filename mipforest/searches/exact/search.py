@@ -13,7 +13,7 @@ from scipy import sparse
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import ClusterError
 from mipforest.heuristics.thresholds import Thresholds
-from mipforest.objectives.leaf_losses import leaf_loss
+from mipforest.objectives.leaf_losses import LabelsLoss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
 from mipforest.searches.exact.boxes import Box
@@ -115,12 +115,15 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
 
 def tiny_rows(loss: str, real: Rows | None) -> Rows:
     """Return four rows for which the same is compiled as for the rows of a problem, if there is one."""
-    X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1]) + (loss != "classes")
+    X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1]) + (loss not in ("classes", LabelsLoss.name))
     left = sparse.csr_array(np.tri(4, 3)[:, ::-1].copy())
     tiny = Thresholds(
         X, np.arange(4), np.zeros(3, np.int64), np.array([0.5, 1.5, 2.5]), np.array([0, 3]), left, ("x",)
     )
-    rows, _ = rows_of(UnivariateProblem(thresholds=tiny, y=y, loss=loss))
+    weight = None
+    if loss == LabelsLoss.name:
+        y, weight = y[:, None], np.ones(1)
+    rows, _ = rows_of(UnivariateProblem(thresholds=tiny, y=y, loss=loss, target_weight=weight))
     if real is None:
         return rows
     if real.loss == "costs":
@@ -197,8 +200,8 @@ def exact_search(
     rows, base = rows_of(problem)
     unit, thresholds = problem.unit, problem.thresholds
     # The loss of one leaf, which rounding errors are shares of, may be far from the unit.
-    is_sum = problem.loss != "classes" and rows.has_sums
-    slack = max(1.0, float(np.abs(rows.value[:, 2]).sum()) / unit) if is_sum else 1.0
+    is_sum = rows.n_classes == 0 and rows.has_sums
+    slack = max(1.0, float(np.abs(rows.value[:, -1]).sum()) / unit) if is_sum else 1.0
     if rows.is_whole and problem.split_cost == 0:
         slack = 0.0
 
@@ -294,35 +297,40 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
 
     ``merged`` leaves out rows that lose the same under any prediction, where leaves may be of any size.
     """
-    thresholds, y = problem.thresholds, np.asarray(problem.y)
+    thresholds, y = problem.thresholds, np.asarray(problem.y, dtype=np.float64)
     n, base = len(y), 0.0
     weight = np.ones(n) if problem.weight is None else np.asarray(problem.weight, dtype=np.float64)
-    loss, K = problem.loss, 0
+    loss, K, labels = problem.loss, 0, 1
     if loss == "classes":
         charged = problem.prediction_costs
         K = charged.shape[1]
         loss = "costs" if K > 2 and (problem.costs is not None or problem.table is not None) else loss
+    elif loss == LabelsLoss.name:
+        charged = problem.leaf_loss.statistics(y, weight)
+        loss, K, labels = "costs", charged.shape[1], y.shape[1]
+    two = loss == "classes" and K == 2
     target, of, row = numbered_rows(problem)
     size, X = np.bincount(row), thresholds.X[thresholds.group[of]]
     shifted = np.zeros(n)
     if K:
         losses = np.zeros((len(of), K))
         np.add.at(losses, row, charged)
-        least = losses.min(axis=1)
-        if loss == "costs" or K == 2:
+        if loss == "costs" or two:
             # What the best class of a row loses is lost by every tree.
+            blocks = losses.reshape(len(of), labels, -1)
+            least = blocks.min(axis=2, keepdims=True)
             base = float(least.sum())
-            losses -= least[:, None]
+            losses = (blocks - least).reshape(losses.shape)
         value = losses
-        if K == 2:
+        if two:
             value = np.column_stack([losses[:, 0] > losses[:, 1], np.abs(losses[:, 0] - losses[:, 1])])
         elif loss == "classes":
             value = np.column_stack([target[of], np.bincount(row, weight)])
     else:
-        own = leaf_loss(loss, problem.level)
-        shifted = y - np.average(y, weights=weight) if own.is_shifted else y.astype(np.float64)
+        own = problem.leaf_loss
+        shifted = own.centred(y, weight)
         value = np.column_stack([np.bincount(row, one) for one in own.statistics(shifted, weight).T])
-    if merged and K == 2 and problem.N_min == 1:
+    if merged and two and problem.N_min == 1:
         chosen = value[:, 1] > 0.0
         X, value, size, of = X[chosen], value[chosen], size[chosen], of[chosen]
     n_values = np.diff(thresholds.first) + 1
@@ -335,7 +343,7 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
     fits = bytes_of_ranks(len(of), len(rank), int(n_values.max(initial=1))) <= MAX_BYTES
     if loss == "classes":
         kind = kind_of(len(of), value[:, 1])
-    elif loss == "squared" and are_walked(weight, shifted):
+    elif loss == "squared" and y.ndim == 1 and are_walked(weight, shifted):
         kind = np.dtype(np.float64) if fits else None
     elif loss == "absolute":
         order = np.vstack([order, np.argsort(shifted[of], kind="stable").astype(np.int32)])
@@ -346,12 +354,13 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
         n_values=n_values.astype(np.int64),
         value=np.ascontiguousarray(value, dtype=np.float64),
         n_classes=K,
-        target=shifted[of],
+        target=shifted[of] if loss == "absolute" else np.zeros(len(of)),
         size=size.astype(np.int64),
         N_min=problem.N_min,
         kind=kind,
         is_gathered=loss == "classes" and not fits,
         level=problem.level,
+        labels=labels,
     )
     return rows, base
 

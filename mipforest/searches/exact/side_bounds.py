@@ -126,7 +126,8 @@ class Losses:
     def of(cls, problem: UnivariateProblem) -> Losses:
         """Return those of a problem."""
         words = problem.loss, problem.level, problem.split_cost
-        return cls(words, (problem.y, problem.weight, problem.costs, problem.table))
+        arrays = problem.y, problem.weight, problem.target_weight, problem.costs, problem.table
+        return cls(words, arrays)
 
     def are(self, others: Losses) -> bool:
         """Return whether these are the same."""

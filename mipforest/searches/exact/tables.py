@@ -33,7 +33,7 @@ from mipforest.searches.exact.walks import (
     TWO_WIDE,
     WIDE_LANES,
 )
-from mipforest.searches.leaf_sums import ABSOLUTE, CLASSES, KIND_OF
+from mipforest.searches.leaf_sums import ABSOLUTE, KIND_OF, LABELS
 
 #: Most bytes of the tables of ranks, and of those that a side gathers; most values of a feature for ranks of 16 bits.
 MAX_BYTES, MAX_GATHERED, MAX_SHORT_RANKS = 1_500_000_000, 200_000_000, 65_000
@@ -53,11 +53,12 @@ class Rows:
     n_values
         (p,) number of values of each feature.
     value
-        (n, 2) class and weight; (n, K) costs of predicting each class; or (n, 3) sums of the statistics of the loss.
+        (n, 2) class and weight; (n, V) costs of predicting each class, in blocks of as many for each label; or (n, V)
+        sums of the statistics of the loss.
     n_classes
-        Number of classes, 0 for numbers.
+        Number of classes, of all labels, 0 for numbers.
     target
-        (n,) targets, centred where the loss is shifted.
+        (n,) targets of the absolute loss, centred.
     size
         (n,) number of samples in each row.
     N_min
@@ -68,6 +69,8 @@ class Rows:
         Whether the ranks of classes by slot are gathered where they are asked for.
     level
         Of the quantile that a leaf predicts, of the absolute loss.
+    labels
+        Number of labels that a leaf predicts, of costs.
     """
 
     loss: str
@@ -82,6 +85,7 @@ class Rows:
     kind: np.dtype[Any] | None
     is_gathered: bool = False
     level: float = 0.5
+    labels: int = 1
 
     def take(self, chosen: BoolArray) -> Rows:
         """Return some of the rows; ranks stay those of all."""
@@ -133,12 +137,28 @@ class Rows:
         weight, y = self.value[self.order[-1], 0], self.target[self.order[-1]]
         return self.of_numbers.baseline(y, weight)
 
+    @property
+    def kind_of_sums(self) -> int:
+        """Which loss plain loops have of :attr:`costs` (:mod:`mipforest.searches.leaf_sums`)."""
+        return KIND_OF.get(self.loss, LABELS + self.labels)
+
+    @property
+    def moved(self) -> FloatArray:
+        """(n,) most that moving each row changes a number of errors, or costs, by; 1 where leaves predict numbers."""
+        if self.loss == "classes":
+            return self.value[:, 1]
+        if self.loss != "costs":
+            return np.ones(len(self.value))
+        blocks = self.value.reshape(len(self.value), self.labels, -1)
+        return np.asarray(blocks.max(axis=2).sum(axis=1))
+
     def loss_of(self, sums: FloatArray) -> FloatArray:
         """Return the loss of leaves from their sums, where it is a function of these."""
         if self.loss == "classes":
             return np.asarray(sums.sum(axis=-1) - sums.max(axis=-1, initial=0))
         if self.loss == "costs":
-            return np.asarray(np.maximum(0.0, sums.min(axis=-1)))
+            blocks = sums.reshape(*sums.shape[:-1], self.labels, -1)
+            return np.asarray(np.maximum(0.0, blocks.min(axis=-1).sum(axis=-1)))
         return self.of_numbers.of_sums(sums, 0.5 * float(self.value[:, 0].min(initial=np.inf)))
 
     def allowed(self) -> IntArray:
@@ -350,17 +370,13 @@ def _tables_of(rows: Rows) -> LossTables:
     if rows.N_min > 1:
         plain = own if isinstance(own, PlainTables) else plain_tables(rows)
         size_below = _below(rows, rows.size[:, None])[:, :, 0].astype(np.int64)
-    moves = rows.loss in ("classes", "costs")
-    weight = np.ones(len(rows.value))
-    if moves:  # the most that moving a row changes a number of errors by
-        weight = rows.value[:, 1] if rows.loss == "classes" else rows.value.max(axis=1)
     some = _plain_side(own, own.order) if isinstance(own, PlainTables) else _all_rows(own)
     loops = bound_to_loops(
         own,
         _at_work(own, some),
         plain=plain,
-        moves=moves,
-        weight_below=_below(rows, weight[:, None])[:, :, 0],
+        moves=rows.loss in ("classes", "costs"),
+        weight_below=_below(rows, rows.moved[:, None])[:, :, 0],
         size_below=size_below,
     )
     return LossTables(own, plain, loops)
@@ -445,7 +461,7 @@ def plain_tables(rows: Rows) -> PlainTables:
     place = np.zeros(n, np.int32)
     place[rows.order[-1]] = np.arange(n)
     return PlainTables(
-        kind=KIND_OF.get(rows.loss, CLASSES),
+        kind=rows.kind_of_sums,
         N_min=rows.N_min,
         parts_none=0,
         rank=rows.rank,

@@ -47,6 +47,7 @@ class LocalSearch(TreeSearch):
     )
     proves: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
+    takes_targets: ClassVar[bool] = True
     takes_dask: ClassVar[bool] = True
     options: ClassVar[Mapping[str, str]] = {
         "starts": f"how many trees to start from ({STARTS})",

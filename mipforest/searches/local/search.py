@@ -19,9 +19,9 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import ClusterError
-from mipforest.objectives.leaf_losses import leaf_loss
+from mipforest.objectives.leaf_losses import LabelsLoss
 from mipforest.searches import compile_by
-from mipforest.searches.leaf_sums import CLASSES, KIND_OF, TWO_CLASSES
+from mipforest.searches.leaf_sums import KIND_OF, LABELS, TWO_CLASSES
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.searches.local.descent import search_from, search_hyperplanes_from
 from mipforest.searches.local.leaves import ACCURACY, LINEAR, PRESCRIPTION, statistics
@@ -471,7 +471,7 @@ def samples_of(
 
     They take 8 bytes per sample and feature: ranks and orders.
     """
-    y, n = np.asarray(problem.y), len(problem.X)
+    y, n = np.asarray(problem.y, dtype=np.float64), len(problem.X)
     varies = problem.X.min(axis=0) < problem.X.max(axis=0)
     features = np.flatnonzero(varies if problem.allowed is None else varies & problem.allowed.any(axis=0))
     if len(features) == 0:
@@ -488,13 +488,14 @@ def samples_of(
         distinct.append(ascending[new])
     weight = np.ones(n) if problem.weight is None else problem.weight
     centred, place, tie = np.zeros(n), np.zeros(n, np.int32), 0.0
-    if problem.loss == "classes":
-        values = problem.prediction_costs
-        K = values.shape[1]
+    if problem.loss in ("classes", LabelsLoss.name):
+        one = problem.loss == "classes"
+        values = problem.prediction_costs if one else problem.leaf_loss.statistics(y, weight)
+        T = 1 if one else y.shape[1]
         if tie_break and problem.split_cost == 0 and (values == np.rint(values)).all():
             tie = TIE / values.sum()
-        kind, unit = CLASSES, values.sum(axis=0).min()
-        if K == 2:
+        kind, unit = LABELS + T, values.sum(axis=0).reshape(T, -1).min(axis=1).sum()
+        if one and values.shape[1] == 2:
             kind, values = TWO_CLASSES, np.column_stack([values[:, 0] - values[:, 1], values.sum(axis=1)])
     elif problem.treatment is not None:
         linear = problem.X[:, features] if problem.coefficient_cost is not None else None
@@ -502,8 +503,8 @@ def samples_of(
         values = statistics(y.astype(np.float64), *treated, linear, problem.coefficient_cost or 0.0)
         kind, unit = PRESCRIPTION + int(problem.treatment.max()) + 1, values[0, -3]
     else:
-        kind, loss = KIND_OF[problem.loss], leaf_loss(problem.loss, problem.level)
-        centred = y - np.average(y, weights=weight) if loss.is_shifted else y.astype(np.float64)
+        kind, loss = KIND_OF[problem.loss], problem.leaf_loss
+        centred = loss.centred(y, weight)
         values = loss.statistics(centred, weight)
         unit = float(np.abs(values[:, 1]).sum()) if absolute else loss.baseline(centred, weight)
         if problem.coefficient_cost is not None:
@@ -531,7 +532,7 @@ def samples_of(
         distinct=np.concatenate([np.zeros(0), *distinct]),
         X=np.ascontiguousarray(problem.X[:, features]) if oblique else np.zeros((0, len(features))),
         value=np.ascontiguousarray(values),
-        target=centred,
+        target=centred if centred.ndim == 1 else np.zeros(n),  # read for the absolute loss
         place=place,
         split_cost=float(problem.split_cost) / problem.n_treatment,
         margin=problem.margin or 0.0,

@@ -36,7 +36,15 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, Int32Array
 from mipforest.searches import glue, kernel
-from mipforest.searches.leaf_sums import ABSOLUTE, CLASSES, SQUARED, TWO_CLASSES, loss_of_sums
+from mipforest.searches.leaf_sums import (
+    ABSOLUTE,
+    CLASSES,
+    LABELS,
+    SQUARED,
+    TWO_CLASSES,
+    loss_of_sums,
+    loss_of_vector,
+)
 from mipforest.searches.local.leaves import LINEAR, PRESCRIPTION, lasso_cost, prescription_cost
 from mipforest.searches.local.state import (
     LEAF,
@@ -97,9 +105,30 @@ def leaf_cost(kind: int, loss: float, impurity: float, total: FloatArray) -> flo
         return float(loss * least + impurity * (weight - squares / weight))
     if kind == LINEAR:
         return lasso_cost(impurity, total)
+    if kind > LABELS:
+        return _cost_of_labels(kind - LABELS, loss, impurity, total)
     if kind > PRESCRIPTION:
         return prescription_cost(kind - PRESCRIPTION, loss > 0.0, total)
+    if len(total) > 3:
+        return loss_of_vector(kind, total, total, 0.0)
     return loss_of_sums(kind, total[0], total[1], total[2])
+
+
+@kernel
+def _cost_of_labels(labels: int, loss: float, impurity: float, total: FloatArray) -> float:
+    """Return the loss and the impurity of several labels of a leaf, each by the costs of its classes."""
+    value = loss * loss_of_vector(LABELS + labels, total, total, 0.0)
+    K = len(total) // labels
+    for first in range(0, len(total) if impurity > 0.0 else 0, K):
+        weight, squares = 0.0, 0.0
+        for k in range(first, first + K):
+            weight += total[k] / (K - 1)
+        if weight <= 0.0:
+            continue
+        for k in range(first, first + K):
+            squares += (weight - total[k]) ** 2
+        value += impurity * (weight - squares / weight)
+    return float(value)
 
 
 @kernel
