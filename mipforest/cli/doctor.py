@@ -210,7 +210,9 @@ def small_data(formulation: Formulation, classes: int = 2) -> Dataset:
         gains = few.X_raw[:, :2] - few.X_raw[:, :2].mean(axis=0)
         return Dataset.from_arrays(few.X_raw, rewards=gains, scaling=formulation.scaling)
     if task == "multi-output":
-        return Dataset.from_arrays(few.X_raw, few.X_raw[:, :2], task="regression", scaling=formulation.scaling)
+        return Dataset.from_arrays(
+            few.X_raw, few.X_raw[:, :2], task="regression", scaling=formulation.scaling
+        )
     if formulation.takes_times:
         seen = few.y > few.y.min()
         return Dataset.from_arrays(few.X_raw, few.y, event=seen, scaling=formulation.scaling)
