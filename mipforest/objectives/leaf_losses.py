@@ -273,7 +273,8 @@ class LabelsLoss(LeafLoss):
         return np.asarray(weight[:, None] * wrong.reshape(len(y), -1))
 
     def of_sums(self, sums: FloatArray, least: float) -> FloatArray:
-        blocks = sums.reshape(*sums.shape[:-1], len(self.target_weight), -1)
+        T = len(self.target_weight)
+        blocks = sums.reshape(*sums.shape[:-1], T, sums.shape[-1] // T)
         return np.asarray(np.maximum(0.0, blocks.min(axis=-1).sum(axis=-1)))
 
 
