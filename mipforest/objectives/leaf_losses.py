@@ -270,10 +270,11 @@ class LabelsLoss(LeafLoss):
         """
         labels = np.arange(max(2, int(y.max(initial=0)) + 1))
         wrong = (y[:, :, None] != labels) * self.target_weight[:, None]
-        return np.asarray(weight[:, None] * wrong.reshape(len(y), -1))
+        return np.asarray(weight[:, None] * wrong.reshape(len(y), y.shape[1] * len(labels)))
 
     def of_sums(self, sums: FloatArray, least: float) -> FloatArray:
-        blocks = sums.reshape(*sums.shape[:-1], len(self.target_weight), -1)
+        T = len(self.target_weight)
+        blocks = sums.reshape(*sums.shape[:-1], T, sums.shape[-1] // T)
         return np.asarray(np.maximum(0.0, blocks.min(axis=-1).sum(axis=-1)))
 
 

@@ -317,7 +317,7 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
         np.add.at(losses, row, charged)
         if loss == "costs" or two:
             # What the best class of a row loses is lost by every tree.
-            blocks = losses.reshape(len(of), labels, -1)
+            blocks = losses.reshape(len(of), labels, K // labels)
             least = blocks.min(axis=2, keepdims=True)
             base = float(least.sum())
             losses = (blocks - least).reshape(losses.shape)

@@ -149,7 +149,8 @@ class Rows:
             return self.value[:, 1]
         if self.loss != "costs":
             return np.ones(len(self.value))
-        blocks = self.value.reshape(len(self.value), self.labels, -1)
+        n, K = self.value.shape
+        blocks = self.value.reshape(n, self.labels, K // self.labels)
         return np.asarray(blocks.max(axis=2).sum(axis=1))
 
     def loss_of(self, sums: FloatArray) -> FloatArray:
@@ -157,7 +158,7 @@ class Rows:
         if self.loss == "classes":
             return np.asarray(sums.sum(axis=-1) - sums.max(axis=-1, initial=0))
         if self.loss == "costs":
-            blocks = sums.reshape(*sums.shape[:-1], self.labels, -1)
+            blocks = sums.reshape(*sums.shape[:-1], self.labels, sums.shape[-1] // self.labels)
             return np.asarray(np.maximum(0.0, blocks.min(axis=-1).sum(axis=-1)))
         return self.of_numbers.of_sums(sums, 0.5 * float(self.value[:, 0].min(initial=np.inf)))
 
