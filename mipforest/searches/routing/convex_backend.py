@@ -54,8 +54,7 @@ from mipforest.searches.routing.plunge import (
 #: What a subproblem says of a feature.
 OUT, OPEN, IN = -1, 0, 1
 
-#: Gap, relative to the value, up to which a node is solved where its features are decided, and where some are open;
-#: iterations at most.
+#: Gap, relative to the value, up to which a node is solved, and where its norm selects features; iterations at most.
 _ACCURACY, _OPEN_ACCURACY, _ITERATIONS = 1e-7, 1e-4, 60.0
 
 #: Iterations after which an interior point of the l1 norm has often lost its accuracy, so that the simplex method is
@@ -310,7 +309,7 @@ class SubproblemSolver:
         norm = L1 if nodes.l1 else Norm(1.0, float(selectable.sum()), free, alpha)
         node = node_for(X[group] * d[:, None], d, reward, capacity, norm, selectable)
         limit = float(nodes.bias_limit[t])
-        accuracy = _OPEN_ACCURACY if len(used) > n_in else _ACCURACY
+        accuracy = _OPEN_ACCURACY if norm.selectable else _ACCURACY
         iterations = solve_node(node, Limits(stop - cost, accuracy, 1.0, _ITERATIONS, limit))
         finely = finely and sub.decided
         if finely and not node.result[0] >= stop - cost:
