@@ -6,9 +6,9 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from typer import Argument, Option
 
@@ -175,9 +175,6 @@ def predict(
     R2, MSE and MAE are means over the targets; of labels there are the share that is right, and that of the rows of
     which all are.
     """
-    from mipforest.data.lines import row_text
-    from mipforest.data.loading import PLAIN, WRITTEN, first_line, is_text_file, read_file
-    from mipforest.data.table import with_text_names
     from mipforest.runs import DataSource, read_run
 
     solved = read_run(run)
@@ -195,84 +192,157 @@ def predict(
         {"sep": sep, "decimal": decimal, "encoding": encoding, "thousands": thousands, "header": header},
         {"names": names, "missing_values": missing_values, "keep_words": keep_words},
     )
+    given = _read(table, source, saved, renamed=names is not None)
+    try:
+        frame = _as_trained(given, source, saved, weight)
+        _refuse_gaps(frame, saved, table)
+        found = Predictions.of(saved, frame, unseen, proba=proba, explain=explain)
+        quality = _quality(saved, frame, unseen, weight)
+    except DataError as error:
+        raise error.located(str(table)) from error
+    if output is not None:
+        added = _write(given, found.columns | found.more, output, spreadsheet=spreadsheet)
+    if as_json:
+        print_json(found.content | quality)
+        return
+    if output is not None:
+        print_text(f"{output}: {found.count} predictions in {found.where(added)}")
+    elif proba or explain or found.outcomes or found.card or len(found.columns) > 1:
+        printed = _with_columns(frame.iloc[:, :0], found.columns | found.more)[0]
+        printed = for_spreadsheets(printed) if spreadsheet else printed
+        print_text(printed.to_csv(index=False).rstrip("\n"))
+    else:
+        (predicted,) = found.columns.values()
+        print_text("\n".join(str(_no_formula(name) if spreadsheet else name) for name in predicted))
+        _print_first_note(found.notes, frame)
+    # Predictions on standard output stay alone there.
+    _print_quality(quality, saved, sys.stderr if output is None else sys.stdout)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What is predicted of the rows of a table, and said of them.
+
+    Attributes
+    ----------
+    columns
+        Class names, or values, by the names that their columns are to have.
+    targets
+        Names of the targets, in the same order.
+    probabilities, card, outcomes
+        Probabilities by class, totals and risks of a score card, and outcomes by treatment; empty where there are none.
+    explanations
+        Why each row is predicted as it is; ``None`` where that was not asked.
+    notes
+        Which values are missing.
+    """
+
+    columns: dict[str, list[Any]]
+    targets: Collection[str]
+    probabilities: dict[str, list[float]]
+    card: dict[str, list[Any]]
+    outcomes: dict[str, list[float]]
+    explanations: list[str] | None
+    notes: list[str]
+
+    @classmethod
+    def of(cls, saved: Saved, frame: Any, unseen: o.Unseen, *, proba: bool, explain: bool) -> Predictions:
+        """Predict the rows of a table as trees and cards read it."""
+        proba = proba or (saved.fitted.gives_probabilities and saved.fitted.is_tree)
+        return cls(
+            _predictions(saved, frame, unseen),
+            saved.target_columns,
+            _probabilities(saved, frame, unseen) if proba else {},
+            _card(saved, frame, unseen),
+            _outcomes(saved, frame, unseen) if saved.fitted.prescribes else {},
+            _explanations(saved, frame, unseen) if explain else None,
+            saved.missing_notes(frame),
+        )
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return len(self.notes)
+
+    @property
+    def more(self) -> dict[str, list[Any]]:
+        """Columns beside the predictions, by the names that they are to have."""
+        more: dict[str, list[Any]] = dict(self.card)
+        more |= {PROBABILITY + name: values for name, values in self.probabilities.items()}
+        more |= {OUTCOME + name: values for name, values in self.outcomes.items()}
+        more |= {} if self.explanations is None else {EXPLANATION: self.explanations}
+        return more | ({NOTE: self.notes} if any(self.notes) else {})
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What ``--json`` prints of them."""
+        predicted = list(self.columns.values())
+        by_target = dict(zip(self.targets, predicted, strict=True)) if len(predicted) > 1 else predicted[0]
+        content: dict[str, Any] = {"n": self.count, "predictions": by_target}
+        content |= {"probabilities": self.probabilities} if self.probabilities else {}
+        content |= {"outcomes": self.outcomes} if self.outcomes else {}
+        content |= {f"{name}s": values for name, values in self.card.items()}
+        content |= {} if self.explanations is None else {"explanations": self.explanations}
+        return content | ({"notes": self.notes} if any(self.notes) else {})
+
+    def where(self, added: list[str]) -> str:
+        """Say in which columns of a written table the predictions are, and all else, by the names that they have."""
+        n = len(self.columns)
+        own = f"the column{'s' if n > 1 else ''} {' and '.join(map(repr, added[:n]))}"
+        return own + _others_text(dict(zip(self.more, added[n:], strict=True)))
+
+
+def _read(table: Path, source: DataSource, saved: Saved, *, renamed: bool) -> Any:
+    """Return the table as it stands, read like the file of the run; the user may have given names to its columns."""
+    from mipforest.data.loading import PLAIN, first_line, is_text_file, read_file
+
+    if not is_text_file(table):
+        return read_file(table, PLAIN)
     written = source.written
-    if names is None and written.names is not None:
+    if not renamed and written.names is not None:
         written = _with_names_of(table, written, saved.target_columns)
-    if is_text_file(table) and written.skip_lines and written.header:
+    if written.skip_lines and written.header:
         # The run's file had a title; this one may begin with the names of its columns.
         whole = replace(written, skip_lines=0)
         if {column.name for column in saved.encoding.columns} & set(first_line(table, whole)):
             written = whole
-    if is_text_file(table):
-        # What the run left out before names were checked is left out here, too; all else is written again.
-        counts = Counter(first_line(table, written) if written.header and written.names is None else ())
-        frame = read_file(table, written, [name for name in source.drop if counts[name] > 1])
-    else:
-        frame = read_file(table, PLAIN)
-    given = frame  # what is written again, with its dates as they stand
-    try:
-        told = frame.attrs[WRITTEN]
-        convention = replace(source.convention, decimal=told.decimal, thousands=told.thousands)
-        no_features = (*saved.target_columns, saved.treatment, weight)
-        frame = saved.encoding.as_written(with_text_names(frame), convention, no_features, saved.needed)
-    except DataError as error:
-        raise error.located(str(table)) from error
-    _refuse_gaps(frame, saved, table)
-    try:
-        predictions = _predictions(saved, frame, unseen)
-        probabilities = (
-            _probabilities(saved, frame, unseen)
-            if proba or (saved.fitted.gives_probabilities and saved.fitted.is_tree)
-            else {}
+    # What the run left out before names were checked is left out here, too; all else is written again.
+    counts = Counter(first_line(table, written) if written.header and written.names is None else ())
+    return read_file(table, written, [name for name in source.drop if counts[name] > 1])
+
+
+def _as_trained(given: Any, source: DataSource, saved: Saved, weight: str | None) -> Any:
+    """Return a table with its columns as the run's data had them."""
+    from mipforest.data.loading import WRITTEN
+    from mipforest.data.table import with_text_names
+
+    told = given.attrs[WRITTEN]
+    convention = replace(source.convention, decimal=told.decimal, thousands=told.thousands)
+    no_features = (*saved.target_columns, saved.treatment, weight)
+    return saved.encoding.as_written(with_text_names(given), convention, no_features, saved.needed)
+
+
+def _print_first_note(notes: list[str], frame: Any) -> None:
+    """Say on standard error how many rows lack a value."""
+    from mipforest.data.lines import row_text
+
+    if any(notes):
+        count, first = sum(map(bool, notes)), next(k for k, note in enumerate(notes) if note)
+        note = (
+            f"{count} of {len(notes)} rows lack a value, the first is {row_text(frame, frame.index[first])}"
         )
-        card = _card(saved, frame, unseen)
-        notes = saved.missing_notes(frame)
-        outcomes = _outcomes(saved, frame, unseen) if saved.fitted.prescribes else {}
-        explanations = _explanations(saved, frame, unseen) if explain else []
-        quality = _quality(saved, frame, unseen, weight)
-    except DataError as error:
-        raise error.located(str(table)) from error
-    more: dict[str, list[Any]] = dict(card)
-    more |= {PROBABILITY + name: values for name, values in probabilities.items()}
-    more |= {OUTCOME + name: values for name, values in outcomes.items()}
-    more |= {EXPLANATION: explanations} if explain else {}
-    more |= {NOTE: notes} if any(notes) else {}
-    several, predicted = len(saved.target_columns) > 1, next(iter(predictions.values()))
-    added = [] if output is None else _write(given, predictions | more, output, spreadsheet=spreadsheet)
-    if as_json:
-        content: dict[str, Any] = {"n": len(predicted), "predictions": predicted}
-        if several:
-            content["predictions"] = dict(zip(saved.target_columns, predictions.values(), strict=True))
-        content |= {"probabilities": probabilities} if probabilities else {}
-        content |= {"outcomes": outcomes} if outcomes else {}
-        content |= {f"{name}s": values for name, values in card.items()}
-        content |= {"explanations": explanations} if explain else {}
-        content |= {"notes": notes} if any(notes) else {}
-        print_json(content | quality)
-        return
-    if output is None and (proba or outcomes or explain or card or several):
-        printed = _with_columns(frame.iloc[:, :0], predictions | more)[0]
-        printed = for_spreadsheets(printed) if spreadsheet else printed
-        print_text(printed.to_csv(index=False).rstrip("\n"))
-    elif output is None:
-        print_text("\n".join(str(_no_formula(name) if spreadsheet else name) for name in predicted))
-        if any(notes):
-            count, first = sum(map(bool, notes)), next(k for k, note in enumerate(notes) if note)
-            note = f"{count} of {len(notes)} rows lack a value, the first is {row_text(frame, frame.index[first])}"
-            print(f"{note}: {notes[first]}; -o FILE notes all", file=sys.stderr)
-    else:
-        others = _others_text(dict(zip(more, added[len(predictions) :], strict=True)))
-        columns = " and ".join(map(repr, added[: len(predictions)]))
-        where = f"the column{'s' if several else ''} {columns}"
-        print_text(f"{output}: {len(predicted)} predictions in {where}{others}")
+        print(f"{note}: {notes[first]}; -o FILE notes all", file=sys.stderr)
+
+
+def _print_quality(quality: Mapping[str, float], saved: Saved, file: TextIO) -> None:
+    """Print measures, and why some are not known."""
     for name, value in quality.items():
-        # Predictions on standard output stay alone there.
         shown = f"{value:.1%}" if name in _SHARES else f"{value:.6g}"
         if math.isnan(value):
             classes = dict(zip(("specificity", "sensitivity"), saved.fitted.classes, strict=False))
             lacks = f"no row has the class {classes[name]}" if name in classes else "the rows do not tell"
             shown = f"not known, {lacks}"
-        print(f"{name}: {shown}", file=sys.stderr if output is None else sys.stdout)
+        print(f"{name}: {shown}", file=file)
 
 
 def _refuse_gaps(frame: Any, saved: Saved, table: Path) -> None:

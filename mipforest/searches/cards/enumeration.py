@@ -82,6 +82,35 @@ class Workspace(NamedTuple):
         )
 
 
+class Cards(NamedTuple):
+    """What a search looks for, and what it finds.
+
+    Attributes
+    ----------
+    ranges
+        (K, 2) least and most points of every rule, 0 between them.
+    exact
+        Whether points of 0 are excluded, of rules whose range is not 0 alone.
+    log_odds
+        Logarithm of the number of samples of the second class over that of the first.
+    table, increments
+        (n + 1,) values of x log x, and (n,) by how much each next one is larger.
+    chosen, points
+        (T,) rules and points of a better card, if one is found, are written here.
+    workspace
+        Memory for T rules.
+    """
+
+    ranges: FloatArray
+    exact: bool
+    log_odds: float
+    table: FloatArray
+    increments: FloatArray
+    chosen: IntArray
+    points: IntArray
+    workspace: Workspace
+
+
 @kernel
 def _value(
     P: FloatArray, Q: FloatArray, T: int, x: FloatArray, gradient: FloatArray, second: FloatArray
@@ -211,32 +240,8 @@ def _push(
 
 
 @kernel
-def lattice(
-    rules: IntArray,
-    ranges: FloatArray,
-    exact: bool,
-    best: float,
-    chosen: IntArray,
-    points: IntArray,
-    log_odds: float,
-    workspace: Workspace,
-) -> tuple[float, int]:
-    """Search the points of T rules for a card better than ``best``.
-
-    Parameters
-    ----------
-    rules, ranges
-        (T,) rules, and (K, 2) least and most points of every rule, 0 between them.
-    exact
-        Whether points of 0 are excluded, of rules whose range is not 0 alone.
-    best
-        Loss of the best card known.
-    chosen, points
-        (T,) rules and points of a better card, if one is found, are written here.
-    log_odds
-        Logarithm of the number of samples of the second class over that of the first.
-    workspace
-        Memory for T rules, with the samples of their cells.
+def lattice(rules: IntArray, cards: Cards, best: float) -> tuple[float, int]:
+    """Search the points of T rules (T,) for a card better than ``best``, with their samples in the workspace's cells.
 
     Returns
     -------
@@ -244,20 +249,20 @@ def lattice(
         The least loss, and how many boxes were searched.
     """
     T, m = len(rules), len(rules) + 1
-    P, Q = workspace.cells[0], workspace.cells[1]
-    stack, space, now = workspace.stack, workspace.space, workspace.now
+    P, Q, ranges = cards.workspace.cells[0], cards.workspace.cells[1], cards.ranges
+    stack, space, now = cards.workspace.stack, cards.workspace.space, cards.workspace.now
     now[0, T] = now[1, T] = now[2, T] = 0.0
     low, high, x, whole, fixed_low, fixed_high = now[0], now[1], now[2], now[3], now[4], now[5]
     for t in range(T):
         stack[0, 0, t], stack[0, 1, t], stack[0, 2, t] = ranges[rules[t], 0], ranges[rules[t], 1], 0.0
-    stack[0, 0, T], stack[0, 1, T], stack[0, 2, T] = 0.0, 0.0, log_odds
+    stack[0, 0, T], stack[0, 1, T], stack[0, 2, T] = 0.0, 0.0, cards.log_odds
     filled, boxes = 1, 0
     while filled > 0:
         filled -= 1
         for t in range(m):
             low[t], high[t], x[t] = stack[filled, 0, t], stack[filled, 1, t], stack[filled, 2, t]
         boxes += 1
-        if exact:
+        if cards.exact:
             split = -1
             for t in range(T):
                 if low[t] == 0 and high[t] > 0:
@@ -271,19 +276,19 @@ def lattice(
                 filled += 2
                 continue
         enough = best * (1.0 - CLOSE)
-        if _over_box(P, Q, T, low, high, x, enough, log_odds, space) >= enough:
+        if _over_box(P, Q, T, low, high, x, enough, cards.log_odds, space) >= enough:
             continue
         # A card: the points rounded, with their best intercept.
         for t in range(T):
             whole[t] = min(max(round(x[t]), low[t]), high[t])
             fixed_low[t] = fixed_high[t] = whole[t]
         whole[T] = x[T]
-        _over_box(P, Q, T, fixed_low, fixed_high, whole, np.inf, log_odds, space)
+        _over_box(P, Q, T, fixed_low, fixed_high, whole, np.inf, cards.log_odds, space)
         value = _value(P, Q, T, whole, space[0], space[5 : 5 + m])
         if value < best:
             best = value
             for t in range(T):
-                chosen[t], points[t] = rules[t], int(whole[t])
+                cards.chosen[t], cards.points[t] = rules[t], int(whole[t])
         # The two parts beside the most fractional points, or beside any where all are whole.
         at, far = -1, -1.0
         for t in range(T):
@@ -298,101 +303,83 @@ def lattice(
     return best, boxes
 
 
-@kernel
-def _sweep(
-    codes: IntArray,
-    ranks: IntArray,
-    cuts: IntArray,
-    y: IntArray,
-    sizes: IntArray,
-    of_class: IntArray,
-    table: FloatArray,
-    increments: FloatArray,
-    found: FloatArray,
-) -> float:
-    """Return the least SAT over the cuts of the swept feature, by whose ranks samples are sorted; write each down.
+class Cuts(NamedTuple):
+    """A feature: ranks of samples (n,), those above which its rules hold, ascending, and its first rule's number."""
 
-    ``sizes`` (C,) and ``of_class`` (2, C) have the samples in each cell, none of them above a cut.
+    ranks: IntArray
+    above: IntArray
+    first: int
+
+
+class Features(NamedTuple):
+    """Three features, with a fourth rule that is given; the third one is swept, and samples are in its order.
+
+    Attributes
+    ----------
+    y
+        (n,) class numbers.
+    first, second, third
+        The features.
+    order
+        (n,) samples in the order of the second feature.
+    fixed, rule
+        (n,) 8 where the fourth rule holds, else 0; and its number.
     """
-    sat = 0.0
-    for cell in range(len(sizes)):
-        sat += table[sizes[cell]] - table[of_class[0, cell]] - table[of_class[1, cell]]
-    least, at = np.inf, len(ranks)
-    for c in range(len(cuts) - 1, -1, -1):
-        while at > 0 and ranks[at - 1] > cuts[c]:
-            at -= 1
-            cell, k = codes[at], y[at]
-            sizes[cell] -= 1
-            of_class[k, cell] -= 1
-            sat -= increments[sizes[cell]] - increments[of_class[k, cell]]
-            cell += 4
-            sat += increments[sizes[cell]] - increments[of_class[k, cell]]
-            sizes[cell] += 1
-            of_class[k, cell] += 1
-        found[c] = sat
-        least = min(least, sat)
-    return least
+
+    y: IntArray
+    first: Cuts
+    second: Cuts
+    third: Cuts
+    order: IntArray
+    fixed: IntArray
+    rule: int
+
+
+class Cells(NamedTuple):
+    """Memory of the cells of T rules.
+
+    Attributes
+    ----------
+    codes
+        (n,) the cell that each sample is in, with no cut of the third feature.
+    base, now
+        (3, 2^T) samples in each cell of either class and of both, with no cut of the third feature, and while it is
+        swept.
+    sat
+        SAT of each cut of the third feature.
+    rules
+        (T,) rules.
+    """
+
+    codes: IntArray
+    base: IntArray
+    now: IntArray
+    sat: FloatArray
+    rules: IntArray
+
+    @classmethod
+    def of(cls, n: int, T: int, n_cuts: int) -> Cells:
+        """Return memory for n samples, T rules, and a number of cuts."""
+        base, now = np.zeros((3, 1 << T), np.int64), np.zeros((3, 1 << T), np.int64)
+        return cls(np.zeros(n, np.int64), base, now, np.zeros(n_cuts), np.zeros(T, np.int64))
 
 
 @entry
 def search_features(
-    first: IntArray,
-    second: IntArray,
-    third: IntArray,
-    first_cuts: IntArray,
-    second_cuts: IntArray,
-    third_cuts: IntArray,
-    second_order: IntArray,
-    fixed: IntArray,
-    y: IntArray,
-    table: FloatArray,
-    increments: FloatArray,
-    ranges: FloatArray,
-    offsets: IntArray,
-    exact: bool,
-    best: float,
-    chosen: IntArray,
-    points: IntArray,
-    log_odds: float,
-    begin: int,
-    max_sweeps: int,
-    codes: IntArray,
-    counts: IntArray,
-    found: FloatArray,
-    workspace: Workspace,
+    features: Features, cards: Cards, best: float, begin: int, max_sweeps: int, cells: Cells
 ) -> tuple[float, int, float, int, int]:
     """Search the cards with a rule of each of three features, and a fourth rule that is given.
 
     Parameters
     ----------
-    first, second, third
-        (n,) ranks of the samples in the three features; the third one is swept, and samples are in its order.
-    first_cuts, second_cuts, third_cuts
-        Ranks above which rules hold, ascending.
-    second_order
-        (n,) samples in the order of the second feature.
-    fixed
-        (n,) 8 where the fourth rule holds, else 0.
-    y
-        (n,) class numbers.
-    table, increments
-        (n + 1,) values of x log x, and (n,) by how much each next one is larger.
-    ranges
-        (K, 2) least and most points of every rule, 0 between them.
-    offsets
-        (4,) number of the first rule of each feature, and of the fourth rule.
-    exact
-        Whether points of 0 are excluded.
+    features, cards
+        The features, and the cards; T is 3, or 4 with a fourth rule.
     best
         Loss of the best card known.
-    chosen, points
-        (T,) rules and points of a better card are written here; T is 3, or 4 with a fourth rule.
-    log_odds
-        As for :func:`~mipforest.searches.cards.enumeration.lattice`.
     begin, max_sweeps
         First cut of the first feature to try, and after how many sweeps to return.
-    codes, counts, found, workspace
-        Memory: (n,), (7, 2^T), one entry for each cut of the third feature, and for the points of T rules.
+    cells
+        Memory.
 
     Returns
     -------
@@ -400,116 +387,167 @@ def search_features(
         The least loss, the cut to begin with in the next call, the least SAT of the cards so far or less, and what was
         done.
     """
-    n, T, n_cells = len(y), len(points), counts.shape[1]
-    step = math.log(n) + 1.0
-    base, sizes, of_class, own = counts[:3], counts[3], counts[4:6], counts[6]
-    cells = workspace.cells
-    slack, least_of_all, sweeps, boxes, at_first = -np.inf, np.inf, 0, 0, begin
-    while at_first < len(first_cuts) and sweeps < max_sweeps:
-        cut1 = first_cuts[at_first]
-        if at_first > begin:
-            moved = 0
-            for i in range(n):
-                moved += first_cuts[at_first - 1] < first[i] <= cut1
-            slack -= moved * step
-        if slack > best:
-            least_of_all = min(least_of_all, slack)
-            at_first += 1
-            continue
-        for row in range(3):
-            for cell in range(n_cells):
-                base[row, cell] = 0
-        for i in range(n):
-            codes[i] = fixed[i] + (1 if first[i] > cut1 else 0)
+    cuts, at = features.first.above, begin
+    slack, least, sweeps, boxes = -np.inf, np.inf, 0, 0
+    while at < len(cuts) and sweeps < max_sweeps:
+        if at > begin:
+            slack -= _most_change(features, cuts[at - 1], cuts[at])
+        if slack <= best:
+            _count_cells(features, cuts[at], cells)
+            best, slack, swept, searched = _search_second(features, cards, best, at, cells)
+            sweeps, boxes = sweeps + swept, boxes + searched
+        least = min(least, slack)
+        at += 1
+    return best, at, least, sweeps, boxes
+
+
+@kernel
+def _most_change(features: Features, before: int, after: int) -> float:
+    """Return the most that SAT changes from one cut of the first feature to the next one."""
+    moved, n = 0, len(features.y)
+    for i in range(n):
+        moved += before < features.first.ranks[i] <= after
+    return moved * (math.log(n) + 1.0)
+
+
+@kernel
+def _count_cells(features: Features, cut: int, cells: Cells) -> None:
+    """Put samples into the cells of the fourth rule and a cut of the first feature."""
+    codes, base, y = cells.codes, cells.base, features.y
+    for row in range(3):
+        for cell in range(base.shape[1]):
+            base[row, cell] = 0
+    for i in range(len(y)):
+        codes[i] = features.fixed[i] + (1 if features.first.ranks[i] > cut else 0)
+        base[y[i], codes[i]] += 1
+        base[2, codes[i]] += 1
+
+
+@kernel
+def _search_second(
+    features: Features, cards: Cards, best: float, at_first: int, cells: Cells
+) -> tuple[float, float, int, int]:
+    """Search the cards of a cut of the first feature; return best loss, least SAT or less, sweeps and boxes."""
+    second, order, y = features.second, features.order, features.y
+    codes, base, now = cells.codes, cells.base, cells.now
+    least, slack, sweeps, boxes, passed = np.inf, -np.inf, 0, 0, len(y)
+    step = math.log(len(y)) + 1.0
+    for at in range(len(second.above) - 1, -1, -1):
+        moved = 0
+        while passed > 0 and second.ranks[order[passed - 1]] > second.above[at]:
+            passed -= 1
+            i = order[passed]
+            base[y[i], codes[i]] -= 1
+            base[2, codes[i]] -= 1
+            codes[i] += 2
             base[y[i], codes[i]] += 1
             base[2, codes[i]] += 1
-        least_of_first, inner_slack, passed = np.inf, -np.inf, n
-        for at_second in range(len(second_cuts) - 1, -1, -1):
-            cut2, moved = second_cuts[at_second], 0
-            while passed > 0 and second[second_order[passed - 1]] > cut2:
-                passed -= 1
-                i = second_order[passed]
-                base[y[i], codes[i]] -= 1
-                base[2, codes[i]] -= 1
-                codes[i] += 2
-                base[y[i], codes[i]] += 1
-                base[2, codes[i]] += 1
-                moved += 1
-            inner_slack -= moved * step
-            if inner_slack > best:
-                least_of_first = min(least_of_first, inner_slack)
-                continue
-            for cell in range(n_cells):
-                of_class[0, cell], of_class[1, cell], sizes[cell] = (
-                    base[0, cell],
-                    base[1, cell],
-                    base[2, cell],
-                )
+            moved += 1
+        slack -= moved * step
+        if slack <= best:
+            for row in range(3):
+                for cell in range(base.shape[1]):
+                    now[row, cell] = base[row, cell]
+            slack = _sweep(features, cards, cells)
             sweeps += 1
-            inner_slack = _sweep(codes, third, third_cuts, y, sizes, of_class, table, increments, found)
-            least_of_first = min(least_of_first, inner_slack)
-            if inner_slack >= best * (1.0 - CLOSE):
-                continue
-            for at_third in range(len(third_cuts)):
-                if found[at_third] >= best * (1.0 - CLOSE):
-                    continue
-                for cell in range(n_cells):
-                    cells[0, cell] = cells[1, cell] = 0.0
-                for i in range(n):
-                    cells[1 - y[i], codes[i] + (4 if third[i] > third_cuts[at_third] else 0)] += 1.0
-                own[0], own[1], own[2] = offsets[0] + at_first, offsets[1] + at_second, offsets[2] + at_third
-                own[3] = offsets[3]
-                best, more = lattice(own[:T], ranges, exact, best, chosen, points, log_odds, workspace)
-                boxes += more
-        slack = least_of_first
-        least_of_all = min(least_of_all, slack)
-        at_first += 1
-    return best, at_first, least_of_all, sweeps, boxes
+            if slack < best * (1.0 - CLOSE):
+                best, searched = _search_third(features, cards, best, at_first, at, cells)
+                boxes += searched
+        least = min(least, slack)
+    return best, least, sweeps, boxes
 
 
-@entry
-def search_supports(
-    holds: BoolArray,
-    ones: IntArray,
-    ends: IntArray,
-    P: IntArray,
-    Q: IntArray,
-    table: FloatArray,
-    ranges: FloatArray,
-    T: int,
-    begin: IntArray,
-    exact: bool,
-    best: float,
-    chosen: IntArray,
-    points: IntArray,
-    log_odds: float,
-    codes: IntArray,
-    counts: IntArray,
-    rules: IntArray,
-    workspace: Workspace,
-) -> tuple[float, int, int]:
-    """Search the cards of T rules that begin with some rules, each a column of its own.
+@kernel
+def _sweep(features: Features, cards: Cards, cells: Cells) -> float:
+    """Return the least SAT over the cuts of the third feature, by whose ranks samples are sorted; write each down."""
+    third, table, increments, now, y = features.third, cards.table, cards.increments, cells.now, features.y
+    sat = 0.0
+    for cell in range(now.shape[1]):
+        sat += table[now[2, cell]] - table[now[0, cell]] - table[now[1, cell]]
+    least, at = np.inf, len(y)
+    for c in range(len(third.above) - 1, -1, -1):
+        while at > 0 and third.ranks[at - 1] > third.above[c]:
+            at -= 1
+            cell, k = cells.codes[at], y[at]
+            now[2, cell] -= 1
+            now[k, cell] -= 1
+            sat -= increments[now[2, cell]] - increments[now[k, cell]]
+            cell += 4
+            sat += increments[now[2, cell]] - increments[now[k, cell]]
+            now[2, cell] += 1
+            now[k, cell] += 1
+        cells.sat[c] = sat
+        least = min(least, sat)
+    return least
 
-    Parameters
+
+@kernel
+def _search_third(
+    features: Features, cards: Cards, best: float, at_first: int, at_second: int, cells: Cells
+) -> tuple[float, int]:
+    """Search the points of the cards of two cuts whose SAT is below the best loss; return that, and boxes."""
+    third, of_class, rules, boxes = features.third, cards.workspace.cells, cells.rules, 0
+    rules[0], rules[1] = features.first.first + at_first, features.second.first + at_second
+    if len(rules) > 3:
+        rules[3] = features.rule
+    for at in range(len(third.above)):
+        if cells.sat[at] >= best * (1.0 - CLOSE):
+            continue
+        for cell in range(of_class.shape[1]):
+            of_class[0, cell], of_class[1, cell] = 0.0, 0.0
+        for i in range(len(features.y)):
+            of_class[1 - features.y[i], cells.codes[i] + (4 if third.ranks[i] > third.above[at] else 0)] += (
+                1.0
+            )
+        rules[2] = third.first + at
+        best, more = lattice(rules, cards, best)
+        boxes += more
+    return best, boxes
+
+
+class Rules(NamedTuple):
+    """Rules of columns of their own.
+
+    Attributes
     ----------
     holds
         (K, g) whether a rule holds for a distinct sample.
     ones, ends
         Samples that rules hold for, one rule after the other, and where each rule's samples end, with 0 before.
-    P, Q, table, ranges, exact, best, chosen, points, log_odds
-        As for :func:`search_features`; ``chosen`` and ``points`` are (T,).
-    T
-        Number of rules.
+    P, Q
+        (g,) samples of the second class, and of the first.
+    """
+
+    holds: BoolArray
+    ones: IntArray
+    ends: IntArray
+    P: IntArray
+    Q: IntArray
+
+
+@entry
+def search_supports(
+    of: Rules, cards: Cards, begin: IntArray, best: float, codes: IntArray, counts: IntArray, rules: IntArray
+) -> tuple[float, int, int]:
+    """Search the cards of T rules that begin with some rules, each a column of its own.
+
+    Parameters
+    ----------
+    of, cards
+        The rules, and the cards.
     begin
         First rules of the cards, ascending; fewer than T.
-    codes, counts, rules, workspace
-        Memory: (T, g), (4, 2^(T-1)), (T,), and for the points of T rules.
+    best
+        Loss of the best card known.
+    codes, counts, rules
+        Memory: (T, g), (4, 2^(T-1)) and (T,).
 
     Returns
     -------
     best, supports, boxes
         The least loss, and how many sets of rules and boxes of points were searched.
     """
+    holds, table, T = of.holds, cards.table, len(rules)
     K, g = holds.shape
     half = 1 << (T - 1)
     for i in range(g):
@@ -519,7 +557,7 @@ def search_supports(
         for i in range(g):
             codes[t + 1, i] = codes[t, i] + (1 << t if holds[begin[t], i] else 0)
     whole, upper = counts[:2], counts[2:]
-    cells = workspace.cells
+    cells = cards.workspace.cells
     supports, boxes, fixed = 0, 0, len(begin)
     level = fixed
     rules[level] = (rules[level - 1] if level else -1) + 1
@@ -544,16 +582,16 @@ def search_supports(
             for cell in range(half):
                 whole[0, cell] = whole[1, cell] = 0
             for i in range(g):
-                whole[0, code[i]] += P[i]
-                whole[1, code[i]] += Q[i]
+                whole[0, code[i]] += of.P[i]
+                whole[1, code[i]] += of.Q[i]
             stale = False
         k = rules[level]
         for cell in range(half):
             upper[0, cell] = upper[1, cell] = 0
-        for at in range(ends[k], ends[k + 1]):
-            i = ones[at]
-            upper[0, code[i]] += P[i]
-            upper[1, code[i]] += Q[i]
+        for at in range(of.ends[k], of.ends[k + 1]):
+            i = of.ones[at]
+            upper[0, code[i]] += of.P[i]
+            upper[1, code[i]] += of.Q[i]
         supports += 1
         sat = 0.0
         for cell in range(half):
@@ -566,7 +604,7 @@ def search_supports(
                 for side in range(2):
                     cells[side, cell] = whole[side, cell] - upper[side, cell]
                     cells[side, cell + half] = upper[side, cell]
-            best, more = lattice(rules, ranges, exact, best, chosen, points, log_odds, workspace)
+            best, more = lattice(rules, cards, best)
             boxes += more
         rules[level] += 1
     return best, supports, boxes

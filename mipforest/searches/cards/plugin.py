@@ -201,10 +201,16 @@ class _Cuts(_Method):
 
     def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
         """Search the sets of features; with fewer rules than three, some of them are no features."""
-        from mipforest.searches.cards.enumeration import Workspace, search_features
+        from mipforest.searches.cards.enumeration import (
+            Cards,
+            Cells,
+            Cuts,
+            Features,
+            Workspace,
+            search_features,
+        )
 
         table, ranges, log_odds = _shared(cards, best)
-        increments = np.diff(table)
         # Whole weights are repeated samples.
         each = np.repeat(np.arange(cards.data.n), np.rint(cards.data.weights).astype(np.int64))
         ranks, y, n = cards.ranks[cards.of_sample[each]], np.asarray(cards.data.y, np.int64)[each], len(each)
@@ -222,33 +228,32 @@ class _Cuts(_Method):
         starts = np.cumsum([0, *(len(own) for _, _, own in features)])
         # A rule that never holds stands for none, behind all others.
         nothing = (np.zeros(n, np.int64), np.zeros(1, np.int64), len(numbers) - 1)
-        codes, counts, workspace = np.zeros(n, np.int64), np.zeros((7, 1 << T), np.int64), Workspace.of(T)
-        found = np.zeros(cards.n_rules)
+        wanted = Cards(
+            ranges[numbers], cards.exact, log_odds, table, np.diff(table), chosen, points, Workspace.of(T)
+        )
+        cells = Cells.of(n, T, cards.n_rules)
         max_sweeps = max(1, int(STEPS_PER_CALL / n))
         for group in combinations(range(len(features)), rules):
             ordered = sorted(group, key=lambda f: len(features[f][1]))
             parts = [(*features[f][:2], int(starts[f])) for f in ordered]
             parts = [nothing] * (4 - rules) + parts
             order = np.argsort(parts[3][0], kind="stable")
-            outside, ranks1, ranks2, ranks3 = (part[0][order] for part in parts)
-            cuts0, cuts1, cuts2, cuts3 = (part[1] for part in parts)
-            second_order = np.argsort(ranks2, kind="stable")
+            outer, first, second, third = (Cuts(held[order], above, at) for held, above, at in parts)
+            by_second = np.argsort(second.ranks, kind="stable")
             slack, fixed = -np.inf, np.zeros(n, np.int64)
-            for k, cut in enumerate(cuts0):
-                before, fixed = fixed, 8 * (outside > cut)
+            for k, cut in enumerate(outer.above):
+                before, fixed = fixed, 8 * (outer.ranks > cut)
                 slack -= (fixed != before).sum() * (math.log(n) + 1.0)
                 if k and slack > best.loss:
                     continue
-                offsets = np.array([*(part[2] for part in parts[1:]), parts[0][2] + k])
+                tried = Features(y[order], first, second, third, by_second, fixed, outer.first + k)
                 slack, at = np.inf, 0
-                while at < len(cuts1):
+                while at < len(first.above):
                     if not going_on():
                         return False
                     loss, at, sat, sweeps, boxes = search_features(
-                        ranks1, ranks2, ranks3, cuts1, cuts2, cuts3, second_order, fixed, y[order], table, increments,
-                        ranges[numbers], offsets, cards.exact, best.loss, chosen, points, log_odds, at, max_sweeps,
-                        codes, counts, found[: len(cuts3)], workspace,
-                    )  # fmt: skip
+                        tried, wanted, best.loss, at, max_sweeps, cells
+                    )
                     slack = min(slack, sat)
                     best.take(loss, np.where(numbers[chosen] < cards.n_rules, numbers[chosen], -1), points)
                     best.done, best.boxes = best.done + sweeps, best.boxes + boxes
@@ -273,7 +278,7 @@ class _Supports(_Method):
 
     def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
         """Search the sets of rules, by their first two."""
-        from mipforest.searches.cards.enumeration import Workspace, search_supports
+        from mipforest.searches.cards.enumeration import Cards, Rules, Workspace, search_supports
 
         table, ranges, log_odds = _shared(cards, best)
         kept = np.flatnonzero(cards.up | cards.down)
@@ -284,16 +289,18 @@ class _Supports(_Method):
         ones = np.concatenate([np.flatnonzero(row) for row in holds])
         ends = np.cumsum([0, *holds.sum(axis=1)])
         P, Q = cards.positive.astype(np.int64), cards.negative.astype(np.int64)
-        chosen, points = np.zeros(T, np.int64), np.zeros(T, np.int64)
+        chosen, points, rules = np.zeros((3, T), np.int64)
         codes, counts = np.zeros((T, len(P)), np.int64), np.zeros((4, 1 << (T - 1)), np.int64)
-        rules, workspace = np.zeros(T, np.int64), Workspace.of(T)
+        wanted = Cards(
+            ranges[kept], cards.exact, log_odds, table, np.diff(table), chosen, points, Workspace.of(T)
+        )
+        of = Rules(holds, ones, ends, P, Q)
         for begin in combinations(range(len(kept)), min(2, T - 1)):
             if not going_on():
                 return False
             loss, supports, boxes = search_supports(
-                holds, ones, ends, P, Q, table, ranges[kept], T, np.array(begin, np.int64), cards.exact, best.loss,
-                chosen, points, log_odds, codes, counts, rules, workspace,
-            )  # fmt: skip
+                of, wanted, np.array(begin, np.int64), best.loss, codes, counts, rules
+            )
             best.take(loss, kept[chosen], points)
             best.done, best.boxes = best.done + supports, best.boxes + boxes
         return True

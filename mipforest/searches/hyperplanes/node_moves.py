@@ -35,14 +35,19 @@ from mipforest.searches import entry
 from mipforest.searches.hyperplanes import CLEARANCE, HyperplaneProblem, Hyperplanes
 from mipforest.searches.hyperplanes.annealing import annealed
 from mipforest.searches.hyperplanes.line_moves import best_on, random_line
-from mipforest.searches.routing.small_svm import (
+from mipforest.searches.routing.interior_point import (
     AT,
     CAPACITY,
-    ITERATIONS,
+    EUCLIDEAN,
+    L1,
     REWARD,
     UNLIMITED,
+    Limits,
+    Norm,
     Workspace,
-    solve_small,
+    solve_rows,
+    workspace_for,
+    write_l1,
 )
 
 #: The moves, and how often each is drawn: about as its gains per second on the MARGOT paper's sets.
@@ -58,8 +63,8 @@ MAX_ROWS = 6000
 #: Accuracy of node problems that price a routing, and of those that propose one.
 PRICED, PROPOSED = 1e-5, 1e-3
 
-#: Iterations of the latter: weights of preferred sides differ by powers of ten, and a proposal need not be optimal.
-PROPOSAL_ITERATIONS = 15
+#: Iterations of both: weights of preferred sides differ by powers of ten, and a proposal need not be optimal.
+ITERATIONS, PROPOSAL_ITERATIONS = 60.0, 15.0
 
 #: Least gain that counts, relative to the objective: above the accuracy of node problems.
 GAIN = 1e-6
@@ -85,7 +90,7 @@ class NodeMoves:
         p = problem.X.shape[1]
         self.centre = problem.X.mean(axis=0)
         self.X = problem.X - self.centre
-        self.work = _workspace(rows_at_most(problem), p)
+        self.work = workspace_for(rows_at_most(problem), p)
         self.all = np.arange(p)
 
     # ------------------------------------------------------------------ node problems
@@ -105,15 +110,10 @@ class NodeMoves:
         np.multiply(X.T, rows.direction, out=work.Z[:p, :m])
         work.Z[p, :m] = rows.direction
         work.v[REWARD, :m], work.v[CAPACITY, :m] = rows.margin, rows.capacity
-        if self.problem.l1:
-            work.Z[: p + 1, m : m + p], work.Z[: p + 1, m + p : m + 2 * p] = (
-                np.eye(p + 1, p),
-                -np.eye(p + 1, p),
-            )
-            work.v[REWARD, m : m + 2 * p], work.v[CAPACITY, m : m + 2 * p] = 0.0, 1.0
-            m, stop = m + 2 * p, np.inf
+        m = write_l1(work, m, p) if self.problem.l1 else m
         iterations = PROPOSAL_ITERATIONS if accuracy == PROPOSED else ITERATIONS
-        solve_rows(work, m, p, 0.0 if self.problem.l1 else 1.0, stop, accuracy, iterations)
+        norm = L1 if self.problem.l1 else EUCLIDEAN
+        solve_hinges(work, m, p, norm, Limits(stop, accuracy, 0.0, iterations, 0.0))
         w[features] = work.f[AT, :p]
         return w, float(work.f[AT, p])
 
@@ -414,17 +414,7 @@ def rows_at_most(problem: HyperplaneProblem) -> int:
     return (len(problem.kinks) + 1) * len(problem.X) + norm
 
 
-def _workspace(m: int, p: int) -> Workspace:
-    """Return a workspace for up to m rows of p features."""
-    return Workspace(
-        np.zeros((p + 1, m)), np.zeros((12, m)), np.zeros((4, p + 1)), np.zeros((p + 1, p + 1)),
-        np.zeros(1, np.int64), np.zeros((1, 3)), np.zeros(p),
-    )  # fmt: skip
-
-
 @entry
-def solve_rows(
-    work: Workspace, m: int, q: int, ridge: float, stop: float, accuracy: float, iterations: int
-) -> float:
-    """Solve a programme of hinges; see :func:`~mipforest.searches.routing.small_svm.solve_small`."""
-    return solve_small(work, m, q, ridge, 0.0, stop, accuracy, iterations)
+def solve_hinges(work: Workspace, m: int, q: int, norm: Norm, limits: Limits) -> int:
+    """Solve a programme of hinges; see :func:`~mipforest.searches.routing.interior_point.solve_rows`."""
+    return solve_rows(work, m, q, norm, limits)

@@ -125,24 +125,37 @@ class Closing:
 
     def _least_of_one_split(self, here: BoolArray, root: int, node: int) -> float:
         """Return the least priced cost of a tree of at most one split for the groups (g,) that are here."""
-        trees, thresholds, N_min = self.trees, self.trees.charges.thresholds, self.trees.charges.N_min
-        at = np.flatnonzero(here)
-        n_here = self.size[at].sum()
-        if n_here < N_min:
+        trees, at = self.trees, np.flatnonzero(here)
+        if self.size[at].sum() < trees.charges.N_min:
             return np.inf
-        whole = self.priced[at].sum(axis=0)
-        below = np.cumsum(self.left[:, at] @ np.column_stack([self.priced[at], self.size[at]]), axis=0)
-        first = thresholds.first[:-1][thresholds.feature]
-        below -= np.vstack([np.zeros(below.shape[1]), below])[first]
-        n_below = np.rint(below[:, -1])
-        usable, must = self._usable(root, node)
-        parts = usable & (n_below >= N_min) & (n_here - n_below >= N_min)
-        split = below[:, :-1].min(axis=1) + (whole - below[:, :-1]).min(axis=1) + trees.alpha
+        below, parts, _, must, alone = self._parted(at, self.priced[at], root, node)
+        whole, below = self.priced[at].sum(axis=0), below[parts]
         leaf = float(whole.min())
         if must:
-            parts_none = usable & ((n_below == 0) | (n_below == n_here))
-            leaf = leaf + trees.alpha if parts_none.any() else np.inf
-        return min(leaf, float(split[parts].min(initial=np.inf)))
+            leaf = leaf + trees.alpha if alone >= 0 else np.inf
+        split = below.min(axis=1) + (whole - below).min(axis=1) + trees.alpha
+        return min(leaf, float(split.min(initial=np.inf)))
+
+    def _parted(
+        self, at: IntArray, sums: FloatArray, root: int, node: int
+    ) -> tuple[FloatArray, BoolArray, BoolArray, bool, int]:
+        """Return what thresholds part of the groups (m,) at a node, with sums (m, k).
+
+        These are (q, k) what the sums are below each threshold; (q,) whether both sides are large enough; the same of
+        those that part what others before them do not; whether the node has to split, and then a threshold that parts
+        nothing, -1 if there is none.
+        """
+        thresholds, N_min = self.trees.charges.thresholds, self.trees.charges.N_min
+        steps = self.left[:, at] @ np.column_stack([sums, self.size[at]])
+        below = np.cumsum(steps, axis=0)
+        first = thresholds.first[:-1][thresholds.feature]
+        below -= np.vstack([np.zeros(below.shape[1]), below])[first]
+        n_here, n_below = self.size[at].sum(), np.rint(below[:, -1])
+        usable, must = self._usable(root, node)
+        parts = usable & (n_below >= N_min) & (n_here - n_below >= N_min)
+        alone = np.flatnonzero(usable & ((n_below == 0) | (n_below == n_here)))
+        fresh = parts & (np.rint(steps[:, -1]) > 0)
+        return below[:, :-1], parts, fresh, must, int(alone[0]) if must and len(alone) else -1
 
     def spread_to(self, root: int, least: float) -> tuple[slice, FloatArray]:
         """Return the thresholds of the root's feature, and what they cost at least by what the root's does."""
@@ -156,34 +169,21 @@ class Closing:
 
         ``node`` is theirs, below a threshold ``root``. Of the splits that part none of the samples it is one.
         """
-        trees, thresholds = self.trees, self.trees.charges.thresholds
-        K, N_min = trees.cost.shape[1], trees.charges.N_min
-        at = np.flatnonzero(here)
+        trees, K, at = self.trees, self.trees.cost.shape[1], np.flatnonzero(here)
         own = self.table[at].reshape(len(at), -1)
-        whole, n_here = own.sum(axis=0).reshape(-1, K), float(self.size[at].sum())
-        if n_here < N_min:
+        whole = own.sum(axis=0).reshape(-1, K)
+        if self.size[at].sum() < trees.charges.N_min:
             none = np.zeros(0)
             return Subtrees(none, none, np.zeros((self.n_rows, 0)), none.astype(int), np.zeros((0, 2), int))
-        # What lies below each threshold: sums from the feature's first one on.
-        steps = self.left[:, at] @ np.column_stack([own, self.size[at]])
-        below = np.cumsum(steps, axis=0)
-        first = thresholds.first[:-1][thresholds.feature]
-        before = np.vstack([np.zeros(below.shape[1]), below])[first] if len(below) else below
-        below = below - before
-        # Thresholds between the same groups, or with too few samples on a side, part nothing that others do not.
-        n_below = np.rint(below[:, -1])
-        usable, must = self._usable(root, node)
-        fresh = usable & (n_below >= N_min) & (n_here - n_below >= N_min) & (np.rint(steps[:, -1]) > 0)
+        below, _, fresh, must, alone = self._parted(at, own, root, node)
         k = np.flatnonzero(fresh)
-        parts_none = np.flatnonzero(usable & ((n_below == 0) | (n_below == n_here)))[: int(must)]
-        left = below[k, :-1].reshape(len(k), len(whole), K)
+        left = below[k].reshape(len(k), len(whole), K)
         right = whole - left
         a, b = (pair.ravel() for pair in np.nonzero(np.ones((K, K)) if must else ~np.eye(K, dtype=bool)))
         both = left[:, :, a] + right[:, :, b]
         values = np.concatenate([whole, np.moveaxis(both, 1, 0).reshape(len(whole), len(k) * len(a))], axis=1)
         cost = values[0] + trees.alpha * (must | (np.arange(values.shape[1]) >= K))
         use = values[1 : 1 + self.n_rows]
-        alone = int(parts_none[0]) if len(parts_none) else -1
         threshold = np.concatenate([np.full(K, alone), np.repeat(k, len(a))])
         labels = np.concatenate(
             [np.repeat(np.arange(K)[:, None], 2, axis=1), np.tile(np.column_stack([a, b]), (len(k), 1))]

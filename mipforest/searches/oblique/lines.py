@@ -304,63 +304,106 @@ def look(
     The bound, infinite where no threshold is left.
     """
     one = store.item[box]
-    i_own, n_labels = lines.support[one], len(part.charges)
-    gather(lines, i_own, part, groups, number)
-    n = lines.n_cells[i_own]
-    u, width, sign, price = store.centre[box, U], store.half[box, U], lines.sign[one], items.price[one]
-    first, last = store.centre[box, FIRST], store.centre[box, LAST]
-    x, y, charges = lines.points[i_own, 0], lines.points[i_own, 1], lines.charges[i_own]
-    size, least = lines.size[i_own], lines.least[i_own]
-    sums, squared, negligible = lines.sums, lines.squared, lines.negligible
-    key, order, sure, may = lines.key, lines.order, lines.sure, lines.may
+    gather(lines, lines.support[one], part, groups, number)
+    cells = _sort_cells(lines, store, box)
+    best = _bound_thresholds(lines, store, box, cells, items.price[one], least_size, keep)
+    if best < np.inf:
+        _try_middle(lines, items, store, box, cells, max(1, least_size))
+    return best
 
-    # A cell may go left from one end on, and right up to the other. Most do one of both at all thresholds of the box.
-    for k in range(n_labels):
+
+class Cells(NamedTuple):
+    """The cells of a box.
+
+    Attributes
+    ----------
+    active
+        How many go left at some thresholds of the box and right at others; most do one of both at all of them.
+    left, right
+        Samples of the cells that are sure to go left, and of all others.
+    reach, floor
+        In the middle of the box, the greatest score of the cells that are sure to go left, and the least of those that
+        are sure to go right.
+    """
+
+    active: int
+    left: int
+    right: int
+    reach: float
+    floor: float
+
+
+@kernel
+def _sort_cells(lines: Lines, store: Store, box: int) -> Cells:
+    """Put cells on their sure sides, and sort the scores of the others: left from one end on, right up to the other."""
+    one = store.item[box]
+    i_own, sign = lines.support[one], lines.sign[one]
+    x, y, charges = lines.points[i_own, 0], lines.points[i_own, 1], lines.charges[i_own]
+    size, sums, key, order = lines.size[i_own], lines.sums, lines.key, lines.order
+    first, last = store.centre[box, FIRST], store.centre[box, LAST]
+    low_u, high_u = store.centre[box, U] - store.half[box, U], store.centre[box, U] + store.half[box, U]
+    for k in range(len(sums)):
         sums[k, 0], sums[k, 1] = 0.0, 0.0
-    n_active, size_left, size_right, reach_left, floor_right = 0, 0, 0, -np.inf, np.inf
-    low_u, high_u = u - width, u + width
-    for c in range(n):
+    active, left, right, reach, floor = 0, 0, 0, -np.inf, np.inf
+    for c in range(lines.n_cells[i_own]):
         one_end = low_u * x[c] + sign * (1.0 - low_u) * y[c]
         other = high_u * x[c] + sign * (1.0 - high_u) * y[c]
         left_from = min(one_end, other) + lines.gap - lines.tolerance
         right_to = max(one_end, other) + lines.tolerance
         middle = 0.5 * (one_end + other)
         if right_to < first and left_from <= first:
-            sure[c] = LEFT
-            reach_left = max(reach_left, middle)
-            size_left += size[c]
-            for k in range(n_labels):
-                sums[k, 0] += charges[k, c]
+            lines.sure[c] = LEFT
+            reach = max(reach, middle)
+            left += size[c]
+            _charge(sums, 0, charges, c, 1.0)
             continue
-        size_right += size[c]
-        for k in range(n_labels):
-            sums[k, 1] += charges[k, c]
+        right += size[c]
+        _charge(sums, 1, charges, c, 1.0)
         if left_from > last and right_to >= last:
-            sure[c] = RIGHT
-            floor_right = min(floor_right, middle)
+            lines.sure[c] = RIGHT
+            floor = min(floor, middle)
             continue
-        sure[c], may[c] = 0, RIGHT
-        key[0, n_active], key[1, n_active], key[2, n_active] = middle, left_from, right_to
-        order[0, n_active], order[1, n_active], order[2, n_active] = c, c, c
-        n_active += 1
-    sort(key[1], order[1], n_active, lines.stack)
-    sort(key[2], order[2], n_active, lines.stack)
+        lines.sure[c], lines.may[c] = 0, RIGHT
+        key[0, active], key[1, active], key[2, active] = middle, left_from, right_to
+        order[0, active], order[1, active], order[2, active] = c, c, c
+        active += 1
+    sort(key[1], order[1], active, lines.stack)
+    sort(key[2], order[2], active, lines.stack)
+    return Cells(active, left, right, reach, floor)
 
-    # All thresholds, also those that part none of the groups at hand, as others may join them. The state changes where
-    # a cell may go left, and where it may no longer go right.
+
+@kernel
+def _charge(sums: FloatArray, side: int, charges: FloatArray, c: int, sign: float) -> None:
+    """Add the charges of a cell to those of a side, or take them away."""
+    for k in range(len(sums)):
+        sums[k, side] += sign * charges[k, c]
+
+
+@kernel
+def _bound_thresholds(
+    lines: Lines, store: Store, box: int, cells: Cells, price: float, least_size: int, keep: float
+) -> float:
+    """Bound all thresholds of a box, also those that part none of the groups at hand, as others may join them.
+
+    The state changes where a cell may go left, and where it may no longer go right. All charges are on the left at the
+    end.
+    """
+    i_own = lines.support[store.item[box]]
+    first, last = store.centre[box, FIRST], store.centre[box, LAST]
+    charges, size, least = lines.charges[i_own], lines.size[i_own], lines.least[i_own]
+    sums, key, order, may, n = lines.sums, lines.key, lines.order, lines.may, cells.active
     i, j, blocked, n_open, loose = 0, 0, 0, 0, 0.0
-    may_left, may_right = size_left, size_right
+    may_left, may_right = cells.left, cells.right
     now, entering = -np.inf, True
     best, best_open, lowest, highest = np.inf, 0, np.inf, -np.inf
     while True:
-        leaving = j < n_active and (i >= n_active or key[2, j] < key[1, i])
-        then = key[2, j] if leaving else key[1, i] if i < n_active else np.inf
+        leaving = j < n and (i >= n or key[2, j] < key[1, i])
+        then = key[2, j] if leaving else key[1, i] if i < n else np.inf
         # A cell may still go right at the end of its interval, and left at the beginning.
         outside = now > last if entering else now >= last
         outside |= then < first if leaving else then <= first
         if blocked == 0 and not outside and may_left >= least_size and may_right >= least_size:
-            bound = price + max(loose, 0.0)
-            bound += leaf_cost(sums, 0, squared, negligible) + leaf_cost(sums, 1, squared, negligible)
+            bound = price + max(loose, 0.0) + _both_leaves(lines)
             if bound < keep:
                 lowest, highest = min(lowest, now), max(highest, then)
                 if bound < best:
@@ -368,73 +411,78 @@ def look(
                     lines.n_left[0] = i
                     lines.around[0] = np.nextafter(now, -np.inf) if entering else now
                     lines.around[1] = np.nextafter(then, np.inf) if leaving else then
-        if i >= n_active and j >= n_active:
+        if i >= n and j >= n:
             break
         now, entering = then, not leaving
-        while entering and i < n_active and key[1, i] == now:
+        while entering and i < n and key[1, i] == now:
             c = order[1, i]
             if may[c] == RIGHT:
                 may[c] = BOTH
                 n_open += 1
                 loose += least[c]
-                for k in range(n_labels):
-                    sums[k, 1] -= charges[k, c]
+                _charge(sums, 1, charges, c, -1.0)
             else:
                 may[c] = LEFT
                 blocked -= 1
-                for k in range(n_labels):
-                    sums[k, 0] += charges[k, c]
+                _charge(sums, 0, charges, c, 1.0)
             may_left += size[c]
             i += 1
-        while leaving and j < n_active and key[2, j] == now:
+        while leaving and j < n and key[2, j] == now:
             c = order[2, j]
             if may[c] == BOTH:
                 may[c] = LEFT
                 n_open -= 1
                 loose -= least[c]
-                for k in range(n_labels):
-                    sums[k, 0] += charges[k, c]
+                _charge(sums, 0, charges, c, 1.0)
             else:
                 may[c] = 0
                 blocked += 1
-                for k in range(n_labels):
-                    sums[k, 1] -= charges[k, c]
+                _charge(sums, 1, charges, c, -1.0)
             may_right -= size[c]
             j += 1
-    if best == np.inf:
-        return best
-    store.centre[box, FIRST], store.centre[box, LAST] = max(first, lowest), min(last, highest)
-    store.bound[box] = max(best, store.bound[box])
-    store.fresh[box] = 1 + best_open
+    if best < np.inf:
+        store.centre[box, FIRST], store.centre[box, LAST] = max(first, lowest), min(last, highest)
+        store.bound[box] = max(best, store.bound[box])
+        store.fresh[box] = 1 + best_open
+    return best
 
-    # The middle of the interval: its splits exist. All charges have gone to the left by now.
-    sort(key[0], order[0], n_active, lines.stack)
-    below, above, least_size = size_left + size_right, 0, max(1, least_size)
-    for c in range(n):
-        if sure[c] == RIGHT:
+
+@kernel
+def _both_leaves(lines: Lines) -> float:
+    """Return what the charges on both sides cost."""
+    left = leaf_cost(lines.sums, 0, lines.squared, lines.negligible)
+    return float(left + leaf_cost(lines.sums, 1, lines.squared, lines.negligible))
+
+
+@kernel
+def _try_middle(lines: Lines, items: Items, store: Store, box: int, cells: Cells, least_size: int) -> None:
+    """Compare the splits in the middle of a box, which exist, with the best one; all charges are on the left."""
+    one = store.item[box]
+    i_own, u, n_features = lines.support[one], store.centre[box, U], items.n_features[one]
+    charges, size, key = lines.charges[i_own], lines.size[i_own], lines.key
+    sort(key[0], lines.order[0], cells.active, lines.stack)
+    below, above = cells.left + cells.right, 0
+    for c in range(lines.n_cells[i_own]):
+        if lines.sure[c] == RIGHT:
             below -= size[c]
             above += size[c]
-    for q in range(n_active, -1, -1):
-        if q < n_active:
-            c = order[0, q]
+    for q in range(cells.active, -1, -1):
+        if q < cells.active:
+            c = lines.order[0, q]
             below -= size[c]
             above += size[c]
-            for k in range(n_labels):
-                sums[k, 0] -= charges[k, c]
-                sums[k, 1] += charges[k, c]
-        reach = max(reach_left, key[0, q - 1] if q > 0 else -np.inf)
-        floor = min(floor_right, key[0, q] if q < n_active else np.inf)
+            _charge(lines.sums, 0, charges, c, -1.0)
+            _charge(lines.sums, 1, charges, c, 1.0)
+        reach = max(cells.reach, key[0, q - 1] if q > 0 else -np.inf)
+        floor = min(cells.floor, key[0, q] if q < cells.active else np.inf)
         if not floor - reach >= lines.gap or below < least_size or above < least_size:
             continue
-        value = price + leaf_cost(sums, 0, squared, negligible)
-        value += leaf_cost(sums, 1, squared, negligible)
+        value = items.price[one] + _both_leaves(lines)
         if value < store.best[0]:
-            store.best[0], store.best[1] = value, one
-            store.best[2] = u
-            if items.n_features[one] == 2:
-                store.best[3] = sign * (1.0 - u)
-            store.best[2 + items.n_features[one]] = -0.5 * (reach + floor) - 0.5 * lines.gap
-    return best
+            store.best[0], store.best[1], store.best[2] = value, one, u
+            if n_features == 2:
+                store.best[3] = lines.sign[one] * (1.0 - u)
+            store.best[2 + n_features] = -0.5 * (reach + floor) - 0.5 * lines.gap
 
 
 @entry

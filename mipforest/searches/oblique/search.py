@@ -38,7 +38,8 @@ import heapq
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from threading import Lock, get_ident, local
 from typing import Any
@@ -179,6 +180,46 @@ class Found:
     value: float = -np.inf
 
 
+#: What a box became: its examined parts, or value and tree of the one dichotomy it stands for.
+_Outcome = tuple[list[Box | None], tuple[float, Split | None] | None]
+
+
+@dataclass(eq=False)
+class _Queue:
+    """What a level above the last one has still to do, and the best that it has found.
+
+    Attributes
+    ----------
+    heap
+        Boxes by bound and width, with a number that breaks ties, and whether their bound is that of these groups.
+    rest
+        Lower bound on what is not in the heap.
+    working
+        Boxes that threads have.
+    best_value, best
+        Least value of a dichotomy with a tree, and that tree.
+    nodes
+        Boxes parted.
+    """
+
+    heap: list[tuple[float, float, int, Box, bool]]
+    rest: float
+    working: dict[Future[_Outcome], Box] = field(default_factory=dict)
+    best_value: float = np.inf
+    best: Split | None = None
+    nodes: int = 0
+
+    @property
+    def waiting(self) -> float:
+        """The least bound in the heap."""
+        return self.heap[0][0] if self.heap else np.inf
+
+    @property
+    def least(self) -> float:
+        """The least bound, also of the boxes that threads have."""
+        return min([self.waiting, *(box.bound for box in self.working.values())])
+
+
 class ObliqueSearch:
     """A search for the best tree.
 
@@ -313,94 +354,99 @@ class ObliqueSearch:
         """
         if level == self.problem.depth - 1:
             return self._solve_last(groups, cover, keep, exact=exact, untouched=untouched)
-        own = self.levels[level]
         # A bound on trees that do not split here comes first; they are searched to the end once that is the least.
         without = self._without_split(level, groups, cover, keep, exact=False, untouched=untouched)
         settled = not exact
         if top and without.tree is not None:
             self._offer(without.tree)
-        if cover is None:
-            prices = own.items.price
-            boxes = [
-                Box(c, h, int(i), float(prices[i]))
-                for c, h, i in zip(own.centre, own.half, own.item, strict=True)
-            ]
-        else:
-            boxes = cover.boxes
-        heap = [(box.bound, self._width(box), next(self._number), box, False) for box in boxes]
-        heapq.heapify(heap)
-        rest = own.rest + float(self._least[groups].sum())
-        best: tuple[float, Split] | None = None
-        nodes = 0
-        working: dict[Future[_Outcome], Box] = {}
-        pool = self._pool if top else None
-
-        def work(box: Box, keep: float, *, fresh: bool) -> _Outcome:
-            if not fresh:
-                return [self._examined(level, groups, box, keep, exact=exact)], None
-            if box.n_open == 0:
-                return [], self._decided(level, box, keep)
-            self._count(1)
-            return [
-                self._examined(level, groups, half, keep, exact=exact, top=top) for half in _parts(box)
-            ], None
-
+        queue = self._begin(level, groups, cover)
         while True:
             now = min(keep, self.upper - self._rounding) if top else keep
-            target = min(now, without.bound, rest, np.inf if best is None else best[0])
-            least = min(heap[0][0] if heap else np.inf, *(box.bound for box in working.values()), np.inf)
+            target = min(now, without.bound, queue.rest, queue.best_value)
             if top:
-                self._look(min(target, least))
-            if not settled and without.bound <= min(target, least) and without.bound < now:
+                self._look(min(target, queue.least))
+            if not settled and without.bound <= min(target, queue.least) and without.bound < now:
                 settled = True
                 without = self._without_split(level, groups, cover, now, exact=True, untouched=untouched)
                 if top and without.proven:
                     self._offer(without.tree)
                 continue
-            nothing = not heap or heap[0][0] >= target
-            if nothing and not working:
+            if queue.waiting >= target and not queue.working:
                 break
-            if working and (nothing or len(working) > self._threads):
-                finished = wait(working, LOOK_EVERY, FIRST_COMPLETED).done
-                outcomes = [future.result() for future in finished if working.pop(future)]
-            else:
-                if not exact and nodes >= NODES_FOR_A_BOUND:
-                    break
-                entry = heapq.heappop(heap)
-                box, fresh = entry[3], entry[4]
-                if fresh and box.n_open == 0 and not exact:
-                    heapq.heappush(heap, entry)
-                    break
-                nodes += int(fresh and box.n_open != 0)
-                if pool is not None:
-                    working[pool.submit(work, box, now, fresh=fresh)] = box
-                    continue
-                outcomes = [work(box, now, fresh=fresh)]
+            outcomes = self._next(level, groups, queue, now, target, exact=exact, top=top)
+            if outcomes is None:
+                break
             for examined, decided in outcomes:
                 for child in examined:
                     if child is not None:
-                        heapq.heappush(heap, self._entry(child))
-                if decided is None or decided[0] >= now:
-                    continue
-                value, tree = decided
-                if top and tree is not None:
-                    # A tree that the formulation refuses, by its tolerances, may not be bounded away.
-                    if not self._offer(tree) and value < self.upper - self._rounding:
-                        self._undecided = min(self._undecided, value)
-                elif tree is None:
-                    self._undecided = min(self._undecided, value) if top else self._undecided
-                    rest = min(rest, value)
-                elif best is None or value < best[0]:
-                    best = (value, tree)
-        least = min(target, heap[0][0] if heap else np.inf)
+                        heapq.heappush(queue.heap, self._entry(child))
+                if decided is not None and decided[0] < now:
+                    self._take(queue, *decided, top=top)
+        least = min(target, queue.waiting)
         kept = cover
-        if not exact and len(heap) <= MOST_KEPT:
-            kept = Cover([entry[3] for entry in heap], without.cover)
+        if not exact and len(queue.heap) <= MOST_KEPT:
+            kept = Cover([entry[3] for entry in queue.heap], without.cover)
         if without.bound <= least:
             return Found(without.bound, without.tree, without.proven, kept)
-        if best is not None and best[0] <= least:
-            return Found(best[0], best[1], True, kept)
+        if queue.best_value <= least:
+            return Found(queue.best_value, queue.best, True, kept)
         return Found(least, without.tree, False, kept)
+
+    def _begin(self, level: int, groups: IntArray, cover: Cover | None) -> _Queue:
+        """Return the open boxes of a level above the last one."""
+        own = self.levels[level]
+        if cover is not None:
+            boxes = cover.boxes
+        else:
+            prices = own.items.price
+            boxes = [
+                Box(c, h, int(i), float(prices[i]))
+                for c, h, i in zip(own.centre, own.half, own.item, strict=True)
+            ]
+        heap = [(box.bound, self._width(box), next(self._number), box, False) for box in boxes]
+        heapq.heapify(heap)
+        return _Queue(heap, own.rest + float(self._least[groups].sum()))
+
+    def _next(
+        self, level: int, groups: IntArray, queue: _Queue, keep: float, target: float, *, exact: bool, top: bool
+    ) -> list[_Outcome] | None:  # fmt: skip
+        """Return what some boxes became, none while threads begin; ``None`` where a bound is good enough."""
+        if queue.working and (queue.waiting >= target or len(queue.working) > self._threads):
+            finished = wait(queue.working, LOOK_EVERY, FIRST_COMPLETED).done
+            return [future.result() for future in finished if queue.working.pop(future)]
+        box, fresh = queue.heap[0][3:]
+        if not exact and (queue.nodes >= NODES_FOR_A_BOUND or (fresh and box.n_open == 0)):
+            return None
+        heapq.heappop(queue.heap)
+        queue.nodes += int(fresh and box.n_open != 0)
+        work = partial(self._became, level, groups, box, keep, fresh=fresh, exact=exact, top=top)
+        if self._pool is None or not top:
+            return [work()]
+        queue.working[self._pool.submit(work)] = box
+        return []
+
+    def _became(
+        self, level: int, groups: IntArray, box: Box, keep: float, *, fresh: bool, exact: bool, top: bool
+    ) -> _Outcome:
+        """Bound a box that is not fresh, decide one without open groups, and part any other one."""
+        if not fresh:
+            return [self._examined(level, groups, box, keep, exact=exact)], None
+        if box.n_open == 0:
+            return [], self._decided(level, box, keep)
+        self._count(1)
+        return [self._examined(level, groups, half, keep, exact=exact, top=top) for half in _parts(box)], None
+
+    def _take(self, queue: _Queue, value: float, tree: Split | None, *, top: bool) -> None:
+        """Take over what a dichotomy is worth, with its tree if that is proven."""
+        if tree is None:
+            queue.rest = min(queue.rest, value)
+            self._undecided = min(self._undecided, value) if top else self._undecided
+        elif not top:
+            if value < queue.best_value:
+                queue.best_value, queue.best = value, tree
+        # A tree that the formulation refuses, by its tolerances, may not be bounded away.
+        elif not self._offer(tree) and value < self.upper - self._rounding:
+            self._undecided = min(self._undecided, value)
 
     def _without_split(
         self, level: int, groups: IntArray, cover: Any, keep: float, *, exact: bool, untouched: bool
@@ -628,10 +674,6 @@ class ObliqueSearch:
             goes_left = self._directions.left_of(one, groups)
         plane = self._plane(last, one, groups[goes_left], groups[~goes_left], reversible=False)
         return None if plane is None else Split(last, *plane[:2], *self._labels(own, one))
-
-
-#: What a box became: its examined parts, or value and tree of the one dichotomy it stands for.
-_Outcome = tuple[list[Box | None], tuple[float, Split | None] | None]
 
 
 def _dichotomy(left: IntArray, right: IntArray) -> bytes:

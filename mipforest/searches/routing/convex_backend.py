@@ -27,12 +27,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches.routing.certificate_writer import Decision, DualPoint, NodesWriter
 from mipforest.searches.routing.convex_relaxation import (
-    UNLIMITED,
-    A,
-    Charge,
     Node,
-    U,
-    W,
     measure_gains,
     node_for,
     solve_by_simplex,
@@ -40,6 +35,7 @@ from mipforest.searches.routing.convex_relaxation import (
     solve_node,
 )
 from mipforest.searches.routing.given_splits import best_weight, least_gains, passed_on
+from mipforest.searches.routing.interior_point import L1, UNLIMITED, Limits, Norm
 from mipforest.searches.routing.plunge import (
     BELOW_ROOT,
     COMPLETE,
@@ -58,8 +54,7 @@ from mipforest.searches.routing.plunge import (
 #: What a subproblem says of a feature.
 OUT, OPEN, IN = -1, 0, 1
 
-#: Gap, relative to the value, up to which a node is solved where its features are decided, and where some are open;
-#: iterations at most.
+#: Gap, relative to the value, up to which a node is solved, and where its norm selects features; iterations at most.
 _ACCURACY, _OPEN_ACCURACY, _ITERATIONS = 1e-7, 1e-4, 60.0
 
 #: Iterations after which an interior point of the l1 norm has often lost its accuracy, so that the simplex method is
@@ -310,26 +305,27 @@ class SubproblemSolver:
         # Without a feature, one that is 0 everywhere leaves the bias alone to choose.
         X = np.ascontiguousarray(self.X[:, used]) if len(used) else np.zeros((self._G, 1))
         selectable = selectable if len(used) else np.zeros(1)
-        node = node_for(X[group] * d[:, None], d, reward, capacity)
-        charge = Charge(nodes.l1, selectable, free, nodes.alpha if np.isfinite(nodes.alpha) else 1e300)
+        alpha = nodes.alpha if np.isfinite(nodes.alpha) else 1e300
+        norm = L1 if nodes.l1 else Norm(1.0, float(selectable.sum()), free, alpha)
+        node = node_for(X[group] * d[:, None], d, reward, capacity, norm, selectable)
         limit = float(nodes.bias_limit[t])
-        accuracy = _OPEN_ACCURACY if len(used) > n_in else _ACCURACY
-        iterations = solve_node(node, charge, limit, accuracy, _ITERATIONS, stop - cost)
+        accuracy = _OPEN_ACCURACY if norm.selectable else _ACCURACY
+        iterations = solve_node(node, Limits(stop - cost, accuracy, 1.0, _ITERATIONS, limit))
         finely = finely and sub.decided
         if finely and not node.result[0] >= stop - cost:
-            solve_finely(node, l1=nodes.l1, bias_limit=limit, stop=stop - cost)
+            solve_finely(node, bias_limit=limit, stop=stop - cost)
         elif nodes.l1 and iterations > _MANY_ITERATIONS and node.result[0] < stop - cost:
             solve_by_simplex(node, limit)
         value = float(node.result[0]) + cost
         # Where no hyperplane keeps the sides, the iterations may overflow: then they prove nothing.
-        if not (np.isfinite(value) and np.isfinite(node.result).all() and np.isfinite(node.f).all()):
+        if not (np.isfinite(value) and node.is_finite):
             return replace(
                 sub, bound=max(sub.bound, cost), version=here.versions[t], w=np.zeros(self._p), b=0.0,
                 chosen=features == IN, gains=None, fine=finely,
             )  # fmt: skip
         w, chosen = np.zeros(self._p), features == IN
-        w[used] = node.f[W, : len(used)]
-        size, u = np.abs(node.f[W]) * selectable, np.abs(node.f[U])
+        w[used] = node.w[: len(used)]
+        size, u = np.abs(node.w) * selectable, np.abs(node.u)
         best = np.argsort(-size)
         best = best[size[best] > _CHOSEN * u[best]] if np.isfinite(nodes.alpha) else best[: int(free)]
         chosen[used[best[size[best] > 0.0]]] = True
@@ -339,14 +335,14 @@ class SubproblemSolver:
             numbers = np.concatenate(
                 [2 * K * self._of[margins] + self._number[margins], sides + kept + self._G * (side[kept] > 0)]
             )
-            positive = node.v[A] > 0.0
-            point = DualPoint(t, numbers[positive], node.v[A, positive])
+            positive = node.a > 0.0
+            point = DualPoint(t, numbers[positive], node.a[positive])
         solved = Subproblem(
             features, max(sub.bound, value), here.versions[t], w, float(node.result[1]), chosen,
             path=sub.path, point=point, fine=finely,
         )  # fmt: skip
         if value < stop and not finely:
-            solved.gains = self._measured(here, t, node, charge, X, value - solved.bound)
+            solved.gains = self._measured(here, t, node, X, value - solved.bound)
         return solved
 
     def _solved_given(self, here: SubproblemNode, t: int, sub: Subproblem, *, finely: bool) -> Subproblem:
@@ -371,7 +367,7 @@ class SubproblemSolver:
         )  # fmt: skip
 
     def _measured(
-        self, here: SubproblemNode, t: int, node: Node, charge: Charge, X: FloatArray, lacking: float
+        self, here: SubproblemNode, t: int, node: Node, X: FloatArray, lacking: float
     ) -> FloatArray:
         """Return the gains of a subproblem that was just solved."""
         nodes = self._nodes
@@ -385,10 +381,7 @@ class SubproblemSolver:
         reward = np.concatenate([np.full(n, nodes.epsilon), np.zeros(n), self._reward[coming]])
         capacity = np.concatenate([np.full(2 * n, UNLIMITED), nodes.C[t] * self._unit[coming]])
         found = np.zeros(len(group))
-        m, p = node.Z.shape
-        work = np.zeros((m, p)), np.zeros((3, max(m, p)))
-        limit = float(nodes.bias_limit[t])
-        measure_gains(node, charge, X, group, d, reward, capacity, limit, *work, found)
+        measure_gains(node, X, group, d, reward, capacity, float(nodes.bias_limit[t]), found)
         found = np.maximum(found + lacking, 0.0)
         gains[0, standing], gains[1, standing] = found[:n], found[n : 2 * n]
         np.maximum.at(gains[2], self._of[coming], found[2 * n :])

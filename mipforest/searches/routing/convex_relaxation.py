@@ -1,32 +1,10 @@
 r"""Node relaxation of the routing search: a convex node, of any loss of kinks and any norm that the search takes.
 
 A loss that falls to 0 along lines is a sum of hinges, :math:`f(v) = \sum_k c_k \max(0, v_k - v)`, with a kink at
-each :math:`v_k`. With a norm :math:`\Omega` the dual of a node, for the samples that reach it and the sides that it
-keeps, is
-
-.. math::
-
-    \max_{0 \le a \le U}\; \sum_k r_k a_k - \Omega^*(u), \quad u = \sum_k a_k d_k x_{g(k)},
-    \quad \text{subject to} \quad \sum_k d_k a_k = 0
-
-with directions d = 1 or -1. A margin has d = y, r = :math:`v_k`, U = C times :math:`c_k` times the weight of its
-group; a side has no capacity, d = 1, r = 0 (right) or d = -1, :math:`r = \varepsilon` (left). The conjugate of the
-norm is
-
-- half the squared Euclidean norm: :math:`\tfrac12 \|u\|^2`;
-- that with features to select, k of them free of cost and :math:`\alpha` for each further one (infinite: none):
-  :math:`\min_{0 \le \tau \le \alpha} k \tau + \sum_j \max(0, \tfrac12 u_j^2 - \tau)`. It is the *boolean relaxation* of
-  Bertsimas, Pauphilet, Van Parys, *Sparse classification: a scalable discrete optimization perspective*, Machine
-  Learning 110 (2021), with their hard budget for infinite :math:`\alpha`: what the k largest charges leave is a
-  bound on every choice of features;
-- the l1 norm: 0 for :math:`\|u\|_\infty \le 1`, else infinite.
-
-**Every feasible point is a lower bound on the node's value.** A primal-dual interior point with Mehrotra's predictor
-and corrector (:func:`solve_node`) may end anywhere; its end is moved to a feasible point, and that point is valued by
-the formula above. The normal matrix has low rank: one p x p system per iteration, whatever the number of samples
-(Ferris, Munson, *Interior-point methods for massive support vector machines*, SIAM J. Optim. 13, 2002). The rows of the
-l1 norm have slacks of their own. Features to select are smoothed by a barrier; their curvature changes along a step,
-which is made shorter where it overshoots.
+each :math:`v_k`. For the samples that reach a node and the sides that it keeps, the rows of its interior point
+(:mod:`mipforest.searches.routing.interior_point`) are: a margin, with d = y, r = :math:`v_k`, U = C times :math:`c_k`
+times the weight of its group; a side, which has no capacity, d = 1, r = 0 (right) or d = -1, :math:`r = \varepsilon`
+(left).
 
 An interior point may end while rows of the size of :math:`\varepsilon` are still broken: of a node that no hyperplane
 keeps it then proves far too little. At the end of a plunge nothing is left to branch on, so nodes are solved once more
@@ -44,52 +22,44 @@ from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import entry, kernel
-from mipforest.searches.routing.svm_dual import cholesky, round_to_feasible, solve_factored
-
-#: A capacity that stands for none, and from which on it counts as none.
-UNLIMITED, NO_CAPACITY = 1e12, 1e11
-
-#: Inverse curvatures stay below this: a weight that may not be has no limit.
-MAX_INVERSE = 1e10
+from mipforest.searches.routing.interior_point import (
+    ALONG,
+    AT,
+    BEFORE,
+    CAPACITY,
+    INVERSE,
+    LEFT,
+    LOSS,
+    NO_CAPACITY,
+    REWARD,
+    SELECTABLE,
+    SLACK,
+    STEP,
+    SUM,
+    WITHIN,
+    A,
+    Limits,
+    Norm,
+    Workspace,
+    cholesky,
+    conjugate,
+    normal_matrix,
+    proven,
+    solve_factored,
+    solve_rows,
+    workspace_for,
+    write_l1,
+)
 
 #: A variable is free if it is farther than this from its bounds, relative to its capacity up to 1.
 _FREE = 1e-6
 
-#: What is stored of a variable: itself, what is left to its capacity, multipliers of both, curvature of their barrier,
-#: a step and steps of the multipliers, and what a solve needs.
-A, LEFT, S, TIGHT, THETA, DA, DS, DT, Y1, Y2, Z1, RHS, KEPT = range(13)
-
-#: What is stored of a feature: u, the weight, the inverse curvature and selection's part of it; slacks of ``u <= 1``
-#: and ``u >= -1``, their multipliers, the steps of both, the gradient of a step, and what a solve needs.
-(
-    U, W, INVERSE, COUPLED, SLACK_ABOVE, SLACK_BELOW, ABOVE, BELOW, DSLACK_ABOVE, DSLACK_BELOW, DABOVE, DBELOW,
-    GRADIENT, R1, R2, R3,
-) = range(16)  # fmt: skip
+#: Least curvature of a variable's barrier.
+_LEAST_CURVATURE = 1e-9
 
 #: A reduced cost up to this gains nothing; share of a gain of the l1 norm that rounding cannot take; lengths at which
 #: the end of another step is valued, each this share of the one before.
 _NO_GAIN, _SAFE_SHARE, _LENGTHS, _NEXT_LENGTH = 1e-12, 1.0 - 1e-9, 3, 0.4
-
-#: Least curvature of a variable's barrier: below, the low rank of the normal matrix costs too many digits.
-_LEAST_THETA = 1e-9
-
-#: Share of the way to the boundary that a step may go.
-_TO_BOUNDARY = 0.99
-
-#: Features to select are smoothed by this share of the mean complementarity. A step that overshoots, as its slope at
-#: the end is below minus this share of that at its start, is made shorter, at most so often.
-_CENTRED, _OVERSHOOT, _SHORTER = 0.2, 0.3, 8
-
-#: Violation of the dual's equality up to which it counts as satisfied before the end is rounded to it, and that of the
-#: conditions of optimality, relative to the value.
-_BALANCED_ENOUGH, _STATIONARY = 1e-6, 1e-2
-
-#: Rounding errors are all that is left where complementarity is below this share of the accuracy, or where it rises so
-#: much after it was below a share of the value.
-_EXHAUSTED, _DIVERGED, _NEAR_THE_END = 1e-2, 1e1, 1e-2
-
-#: By what u is divided beyond its largest entry, so that rounding leaves it within the unit cube.
-_WITHIN = 1.0 + 1e-10
 
 #: Reward of a ray, as a share of the largest of a side, below which rounding may have made it.
 _LEAST_REWARD = 1e-9
@@ -101,482 +71,105 @@ _TOLERANCE, _LARGE = 1e-11, 1e6
 _BEYOND = 1.5
 
 
-class Charge(NamedTuple):
-    """The norm of a node.
-
-    Attributes
-    ----------
-    l1
-        Whether it is the l1 norm; else half the squared Euclidean norm.
-    selectable
-        (p,) whether a feature is still to be selected (1.0), or is there (0.0).
-    free, alpha
-        How many of those are free of cost, and the cost of every further one.
-    """
-
-    l1: bool
-    selectable: FloatArray
-    free: float
-    alpha: float
-
-
 class Node(NamedTuple):
-    """Workspace of a node: m variables, p features.
+    """A node: m variables, p features.
 
     Attributes
     ----------
-    Z
-        (m, p) directions times features.
-    d, reward, capacity
-        (m,) directions, rewards and capacities.
-    v
-        (13, m) what is stored of the variables, from :data:`A` on.
-    f
-        (16, p) what is stored of the features, from :data:`U` on.
-    M, P
-        (p, p) normal matrix, and that of the free variables.
+    work
+        Workspace of its interior point, with 2p more rows for the l1 norm.
+    m
+        Number of variables.
+    norm
+        The norm.
     result
-        (3,) value proven, bias, and whether ``M`` is that of a point from which gains can be measured.
+        (3,) value proven, bias, and whether gains can be measured from the point (1.0).
     """
 
-    Z: FloatArray
-    d: FloatArray
-    reward: FloatArray
-    capacity: FloatArray
-    v: FloatArray
-    f: FloatArray
-    M: FloatArray
-    P: FloatArray
+    work: Workspace
+    m: int
+    norm: Norm
     result: FloatArray
 
+    @property
+    def Z(self) -> FloatArray:  # noqa: N802
+        """(m, p) directions times features."""
+        return self.work.Z[:-1, : self.m].T
 
-def node_for(Z: FloatArray, d: FloatArray, reward: FloatArray, capacity: FloatArray) -> Node:
-    """Return a workspace for a node with these variables."""
+    @property
+    def d(self) -> FloatArray:
+        """(m,) directions."""
+        return self.work.Z[-1, : self.m]
+
+    @property
+    def reward(self) -> FloatArray:
+        """(m,) rewards."""
+        return self.work.v[REWARD, : self.m]
+
+    @property
+    def capacity(self) -> FloatArray:
+        """(m,) capacities."""
+        return self.work.v[CAPACITY, : self.m]
+
+    @property
+    def a(self) -> FloatArray:
+        """(m,) the variables."""
+        return self.work.v[A, : self.m]
+
+    @property
+    def u(self) -> FloatArray:
+        """(p,) the sum that the conjugate of the norm charges."""
+        return self.work.f[SUM, :-1]
+
+    @property
+    def w(self) -> FloatArray:
+        """(p,) the weights."""
+        return self.work.f[AT, :-1]
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether nothing has overflown."""
+        return bool(all(np.isfinite(each).all() for each in (self.result, self.w, self.u, self.a)))
+
+
+def node_for(
+    Z: FloatArray, d: FloatArray, reward: FloatArray, capacity: FloatArray, norm: Norm,
+    selectable: FloatArray | None = None,
+) -> Node:  # fmt: skip
+    """Return a node with variables (m,), directions times features (m, p), and (p,) 1.0 for features to select."""
     m, p = Z.shape
-    of_variables, of_features = np.zeros((13, m)), np.zeros((16, p))
-    return Node(
-        Z, d, reward, capacity, of_variables, of_features, np.zeros((p, p)), np.zeros((p, p)), np.zeros(3)
-    )
-
-
-@kernel
-def conjugate(norm: Charge, u: FloatArray) -> float:
-    """Return the conjugate of the norm at u (p,), infinite beyond the unit cube of the l1 norm."""
-    if norm.l1:
-        for j in range(len(u)):
-            if abs(u[j]) > 1.0:
-                return np.inf
-        return 0.0
-    tau, total = cheapest(norm, u), 0.0
-    for j in range(len(u)):
-        if norm.selectable[j] > 0.0:
-            total += max(0.0, 0.5 * u[j] * u[j] - tau)
-        else:
-            total += 0.5 * u[j] * u[j]
-    return total + (norm.free * tau if tau > 0.0 else 0.0)
-
-
-@kernel
-def cheapest(norm: Charge, u: FloatArray) -> float:
-    """Return the price of a feature that is free of cost: the charge of the last one that is, at most alpha."""
-    before, rank = np.inf, 0.0
-    while rank <= norm.free:
-        largest, equal = -1.0, 0.0
-        for j in range(len(u)):
-            charge = 0.5 * u[j] * u[j]
-            if norm.selectable[j] > 0.0 and charge < before:
-                if charge > largest:
-                    largest, equal = charge, 1.0
-                elif charge == largest:
-                    equal += 1.0
-        if largest < 0.0:
-            return 0.0
-        before, rank = largest, rank + equal
-    return min(before, norm.alpha)
-
-
-@kernel
-def multiply(Z: FloatArray, y: FloatArray, out: FloatArray) -> None:
-    """Write ``Z' y``."""
-    for j in range(len(out)):
-        out[j] = 0.0
-    for r in range(len(y)):
-        if y[r] != 0.0:
-            for j in range(len(out)):
-                out[j] += y[r] * Z[r, j]
-
-
-@kernel
-def smooth(norm: Charge, f: FloatArray, mu: float) -> None:
-    """Write weights, inverse curvatures and their coupling for the conjugate smoothed by a barrier of weight mu.
-
-    A selectable feature pays t with barriers on ``t >= 0`` and ``t >= u^2 / 2 - tau``; their best t has a closed form.
-    The price tau is the best one, found by bisection as the share of features that it keeps falls with it.
-    """
-    p, chosen = f.shape[1], 0.0
-    for j in range(p):
-        f[COUPLED, j] = 0.0
-        chosen += norm.selectable[j]
-    tau = norm.alpha
-    if chosen > 0.0 and norm.free > 0.0:
-        low, high = 0.0, 0.0
-        for j in range(p):
-            high = max(high, 0.5 * f[U, j] * f[U, j])
-        high = min(norm.alpha, high + 4.0 * mu * (chosen + 1.0))
-        for _ in range(60):
-            tau = 0.5 * (low + high)
-            excess = norm.free - mu / max(tau, 1e-300)
-            if norm.alpha < NO_CAPACITY:
-                excess += mu / max(norm.alpha - tau, 1e-300)
-            for j in range(p):
-                if norm.selectable[j] > 0.0:
-                    excess -= share(0.5 * f[U, j] * f[U, j] - tau, mu)
-            if excess > 0.0:
-                high = tau
-            else:
-                low = tau
-            if high - low < 1e-12 * high:
-                break
-    rho = mu / max(tau, 1e-150) ** 2
-    if norm.alpha < NO_CAPACITY:
-        rho += mu / max(norm.alpha - tau, 1e-150) ** 2
-    fixed = chosen == 0.0 or norm.free <= 0.0
-    for j in range(p):
-        u = f[U, j]
-        if norm.selectable[j] == 0.0:
-            f[W, j], f[INVERSE, j] = u, 1.0
-            continue
-        q = 0.5 * u * u - tau
-        kept = share(q, mu)
-        y = mu / max(kept, 1e-300)
-        t = y + q if q > 0.0 else mu / max(1.0 - kept, 1e-300)
-        kappa = mu / (t * t + y * y)
-        f[W, j] = kept * u
-        f[INVERSE, j] = min(1.0 / max(kept + u * u * kappa, 1e-300), MAX_INVERSE)
-        rho += kappa
-        f[COUPLED, j] = u * kappa
-    if fixed:
-        for j in range(p):
-            f[COUPLED, j] = 0.0
-        return
-    for j in range(p):
-        rho -= f[COUPLED, j] * f[COUPLED, j] * f[INVERSE, j]
-    scale = 1.0 / np.sqrt(max(rho, 1e-300))
-    for j in range(p):
-        f[COUPLED, j] *= f[INVERSE, j] * scale
-
-
-@kernel
-def share(q: float, mu: float) -> float:
-    """Return the share of a feature with charge q above its price: ``mu / y`` with ``mu / y + mu / (y + q) = 1``."""
-    # y solves y^2 + (q - 2 mu) y - mu q = 0; its larger root, without cancellation.
-    half = 0.5 * (2.0 * mu - q)
-    root = np.sqrt(half * half + mu * q) if half * half + mu * q > 0.0 else 0.0
-    y = half + root if half > 0.0 else mu * q / (root - half)
-    return min(1.0, mu / max(y, 1e-300))
-
-
-@kernel
-def factor(node: Node, M: FloatArray, free_from: float) -> None:
-    """Factor ``H^-1 + Z' Theta^-1 Z`` of all variables, or of those that are free, into a matrix."""
-    Z, v, f = node.Z, node.v, node.f
-    p = len(M)
-    for i in range(p):
-        for j in range(i):
-            M[i, j] = f[COUPLED, i] * f[COUPLED, j]
-        M[i, i] = f[INVERSE, i] + f[COUPLED, i] * f[COUPLED, i]
-    for r in range(Z.shape[0]):
-        if free_from > 0.0 and not _free(node, r):
-            continue
-        for i in range(p):
-            entry_i = Z[r, i] / v[THETA, r]
-            for j in range(i + 1):
-                M[i, j] += entry_i * Z[r, j]
-    cholesky(M, p)
-
-
-@kernel
-def _free(node: Node, r: int) -> bool:
-    """Return whether a variable is away from its bounds."""
-    a, capacity = node.v[A, r], node.capacity[r]
-    near = _FREE * min(capacity, 1.0)
-    return bool(a > near and capacity - a > near)
-
-
-# ---------------------------------------------------------------------- interior point
-
-
-@kernel
-def _solve(node: Node, y: FloatArray, out: FloatArray) -> None:
-    """Write the solution of the node's Newton system for a right-hand side (m,), its normal matrix factored."""
-    Z, v, f = node.Z, node.v, node.f
-    for r in range(len(y)):
-        out[r] = y[r] / v[THETA, r]
-    multiply(Z, out, f[R1])
-    solve_factored(node.M, f[R1], len(node.M))
-    for r in range(len(y)):
-        total = 0.0
-        for j in range(f.shape[1]):
-            total += Z[r, j] * f[R1, j]
-        out[r] = (y[r] - total) / v[THETA, r]
-
-
-@kernel
-def _without_overshoot(node: Node, norm: Charge, step: float, mu: float, multiplier: float) -> float:
-    """Return what share of a step to take, so that the smoothed dual does not fall steeply at its end."""
-    Z, d, v, f = node.Z, node.d, node.v, node.f
-    m, p = Z.shape
-    multiply(Z, v[DA], f[R2])
-    for j in range(p):
-        f[R3, j] = f[U, j]
-    share, at_start, slope = 1.0, 0.0, 0.0
-    for attempt in range(_SHORTER):
-        length = 0.0 if attempt == 0 else share * step
-        slope = 0.0
-        for r in range(m):
-            change = node.reward[r] - multiplier * d[r] + mu / (v[A, r] + length * v[DA, r])
-            if v[TIGHT, r] > 0.0:
-                change -= mu / (v[LEFT, r] - length * v[DA, r])
-            slope += change * v[DA, r]
-        for j in range(p):
-            f[U, j] = f[R3, j] + length * f[R2, j]
-        smooth(norm, f, mu)
-        for j in range(p):
-            slope -= f[W, j] * f[R2, j]
-        if attempt == 0:
-            at_start = slope
-        elif at_start <= 0.0 or slope >= -_OVERSHOOT * at_start:
-            break
-        else:
-            share *= 0.4
-    for j in range(p):
-        f[U, j] = f[R3, j]
-    return share
+    work = workspace_for(m if norm.square else m + 2 * p, p)
+    work.Z[:p, :m], work.Z[p, :m] = Z.T, d
+    work.v[REWARD, :m], work.v[CAPACITY, :m] = reward, capacity
+    if not norm.square:
+        write_l1(work, m, p)
+    if selectable is not None:
+        work.f[SELECTABLE, :p] = selectable
+    return Node(work, m, norm, np.zeros(3))
 
 
 @entry
-def solve_node(
-    node: Node, norm: Charge, bias_limit: float, accuracy: float, max_iterations: float, stop: float
-) -> float:
-    """Solve a node's dual by a primal-dual interior point, and leave a feasible point in the row :data:`A`.
+def solve_node(node: Node, limits: Limits) -> float:
+    """Solve a node's dual by an interior point, and leave a feasible point in it.
 
     Parameters
     ----------
-    node, norm
-        The node, and its norm.
-    bias_limit
-        Bound on the bias of some optimal tree: what rounding leaves of the equality is charged with it.
-    accuracy, max_iterations, stop
-        Gap relative to the value, iterations, and the value from which no more is needed.
+    node
+        The node.
+    limits
+        When to end, and the bound on the bias.
 
     Returns
     -------
     Iterations; ``node.result`` has the value that is proven, and the bias.
     """
-    Z, d, v, f = node.Z, node.d, node.v, node.f
-    m, p = Z.shape
-    rises, falls, pairs, selects = False, False, 0.0, False
-    node.result[0], node.result[1], node.result[2] = 0.0, 0.0, 0.0
-    for j in range(p):
-        f[U, j], f[W, j] = 0.0, 0.0
-        selects = selects or norm.selectable[j] > 0.0
-    for r in range(m):
-        v[A, r] = 0.0
-        rises, falls = rises or d[r] > 0.0, falls or d[r] < 0.0
-    if not (rises and falls):
-        best = 0.0
-        for r in range(m):
-            best = max(best, node.reward[r])
-        node.result[1] = best if rises else -best
-        return 0.0
-    for r in range(m):
-        limited = node.capacity[r] < NO_CAPACITY
-        v[A, r] = min(1.0, 0.5 * node.capacity[r])
-        v[LEFT, r] = node.capacity[r] - v[A, r] if limited else 1.0
-        v[S, r] = 1.0
-        v[TIGHT, r] = 1.0 if limited else 0.0
-        pairs += 2.0 if limited else 1.0
-    if norm.l1:
-        pairs += 2.0 * p
-        multiply(Z, v[A], f[U])
-        for j in range(p):
-            f[SLACK_ABOVE, j], f[SLACK_BELOW, j] = 1.0 + abs(f[U, j]), 1.0 + abs(f[U, j])
-            f[ABOVE, j], f[BELOW, j] = 0.5, 0.5
-    iterations, multiplier, before, known, smoothing = 0.0, 0.0, np.inf, -np.inf, 0.0
-    while iterations < max_iterations:
-        iterations += 1.0
-        multiply(Z, v[A], f[U])
-        balance, reward, complementarity, outside = 0.0, 0.0, 0.0, 0.0
-        for r in range(m):
-            balance += d[r] * v[A, r]
-            reward += v[A, r] * node.reward[r]
-            complementarity += v[A, r] * v[S, r] + v[LEFT, r] * v[TIGHT, r]
-            v[THETA, r] = max(v[S, r] / v[A, r] + v[TIGHT, r] / v[LEFT, r], _LEAST_THETA)
-        objective = reward
-        if norm.l1:
-            for j in range(p):
-                above, below = f[SLACK_ABOVE, j], f[SLACK_BELOW, j]
-                complementarity += above * f[ABOVE, j] + below * f[BELOW, j]
-                outside = max(outside, abs(1.0 - f[U, j] - above), abs(1.0 + f[U, j] - below))
-                f[W, j] = f[ABOVE, j] - f[BELOW, j]
-                f[INVERSE, j] = min(1.0 / (f[ABOVE, j] / above + f[BELOW, j] / below), MAX_INVERSE)
-                f[COUPLED, j] = 0.0
-        else:
-            objective -= conjugate(norm, f[U])
-            smoothing = _CENTRED * complementarity / pairs
-            smooth(norm, f, smoothing)
-        worst, small = 0.0, 1.0 + abs(objective)
-        for r in range(m):
-            score = 0.0
-            for j in range(p):
-                score += Z[r, j] * f[W, j]
-            v[Z1, r] = score
-            worst = max(worst, abs(score - node.reward[r] + multiplier * d[r] - v[S, r] + v[TIGHT, r]))
-        met = abs(balance) < _BALANCED_ENOUGH * small and outside < _BALANCED_ENOUGH
-        if complementarity < accuracy * small and met and worst < _STATIONARY * small:
-            break
-        if met and objective > stop * (1.0 + 1e-6) + 1e-9:
-            break
-        # Rounding errors are all that is left; where no hyperplane keeps the sides the dual rises without end.
-        diverges = (
-            complementarity > _DIVERGED * before
-            and before < _NEAR_THE_END * small
-            and objective < 2.0 * known
-        )
-        if diverges or not complementarity >= _EXHAUSTED * accuracy * small:
-            if known > -np.inf:
-                for r in range(m):
-                    v[A, r] = v[KEPT, r]
-            break
-        before = min(before, complementarity)
-        if met and objective > known:
-            known = objective
-            for r in range(m):
-                v[KEPT, r] = v[A, r]
-        factor(node, node.M, 0.0)
-        for r in range(m):
-            v[DA, r], v[DS, r], v[DT, r] = 0.0, 0.0, 0.0
-        for j in range(p):
-            f[DSLACK_ABOVE, j], f[DSLACK_BELOW, j], f[DABOVE, j], f[DBELOW, j] = 0.0, 0.0, 0.0, 0.0
-        _solve(node, d, v[Y2])
-        denominator, aim, primal, dual = 0.0, 0.0, 1.0, 1.0
-        for r in range(m):
-            denominator += d[r] * v[Y2, r]
-        after = multiplier
-        for phase in range(2):
-            if norm.l1:
-                for j in range(p):
-                    above, below = f[SLACK_ABOVE, j], f[SLACK_BELOW, j]
-                    f[GRADIENT, j] = (
-                        aim - f[DSLACK_ABOVE, j] * f[DABOVE, j] - f[ABOVE, j] * (1.0 - f[U, j] - above)
-                    ) / above - (
-                        aim - f[DSLACK_BELOW, j] * f[DBELOW, j] - f[BELOW, j] * (1.0 + f[U, j] - below)
-                    ) / below
-            for r in range(m):
-                score = v[Z1, r]
-                if norm.l1:
-                    score = 0.0
-                    for j in range(p):
-                        score += Z[r, j] * f[GRADIENT, j]
-                v[RHS, r] = node.reward[r] - score + (aim - v[DA, r] * v[DS, r]) / v[A, r]
-                if v[TIGHT, r] > 0.0:
-                    v[RHS, r] -= (aim + v[DA, r] * v[DT, r]) / v[LEFT, r]
-            _solve(node, v[RHS], v[Y1])
-            after = balance
-            for r in range(m):
-                after += d[r] * v[Y1, r]
-            after = after / denominator if denominator > 1e-300 else 0.0
-            primal, dual = 1.0, 1.0
-            for r in range(m):
-                step = v[Y1, r] - after * v[Y2, r]
-                ds = (aim - v[DA, r] * v[DS, r] - v[S, r] * step) / v[A, r] - v[S, r]
-                dt = 0.0
-                if v[TIGHT, r] > 0.0:
-                    dt = (aim + v[DA, r] * v[DT, r] + v[TIGHT, r] * step) / v[LEFT, r] - v[TIGHT, r]
-                v[DA, r], v[DS, r], v[DT, r] = step, ds, dt
-                if step < 0.0:
-                    primal = min(primal, -v[A, r] / step)
-                elif v[TIGHT, r] > 0.0 and step > 0.0:
-                    primal = min(primal, v[LEFT, r] / step)
-                if ds < 0.0:
-                    dual = min(dual, -v[S, r] / ds)
-                if dt < 0.0:
-                    dual = min(dual, -v[TIGHT, r] / dt)
-            if norm.l1:
-                multiply(Z, v[DA], f[R2])
-                for j in range(p):
-                    above, below, du = f[SLACK_ABOVE, j], f[SLACK_BELOW, j], f[R2, j]
-                    da, db = 1.0 - f[U, j] - above - du, 1.0 + f[U, j] - below + du
-                    up = (aim - f[DSLACK_ABOVE, j] * f[DABOVE, j] - f[ABOVE, j] * da) / above - f[ABOVE, j]
-                    down = (aim - f[DSLACK_BELOW, j] * f[DBELOW, j] - f[BELOW, j] * db) / below - f[BELOW, j]
-                    f[DSLACK_ABOVE, j], f[DSLACK_BELOW, j], f[DABOVE, j], f[DBELOW, j] = da, db, up, down
-                    if da < 0.0:
-                        primal = min(primal, -above / da)
-                    if db < 0.0:
-                        primal = min(primal, -below / db)
-                    if up < 0.0:
-                        dual = min(dual, -f[ABOVE, j] / up)
-                    if down < 0.0:
-                        dual = min(dual, -f[BELOW, j] / down)
-            if phase == 0:
-                left = 0.0
-                for r in range(m):
-                    left += (v[A, r] + primal * v[DA, r]) * (v[S, r] + dual * v[DS, r])
-                    if v[TIGHT, r] > 0.0:
-                        left += (v[LEFT, r] - primal * v[DA, r]) * (v[TIGHT, r] + dual * v[DT, r])
-                if norm.l1:
-                    for j in range(p):
-                        above = f[SLACK_ABOVE, j] + primal * f[DSLACK_ABOVE, j]
-                        below = f[SLACK_BELOW, j] + primal * f[DSLACK_BELOW, j]
-                        left += above * (f[ABOVE, j] + dual * f[DABOVE, j])
-                        left += below * (f[BELOW, j] + dual * f[DBELOW, j])
-                aim = max((left / complementarity) ** 3, 1e-4) * complementarity / pairs
-                if selects:  # its curvature changes along the way: no correction of second order
-                    aim = smoothing
-                    for r in range(m):
-                        v[DA, r] = 0.0
-        primal, dual = min(1.0, _TO_BOUNDARY * primal), min(1.0, _TO_BOUNDARY * dual)
-        if selects:
-            short = _without_overshoot(node, norm, primal, smoothing, after)
-            primal, dual = primal * short, dual * short
-        for r in range(m):
-            v[A, r] += primal * v[DA, r]
-            if v[TIGHT, r] > 0.0:
-                v[LEFT, r] -= primal * v[DA, r]
-                v[TIGHT, r] += dual * v[DT, r]
-            v[S, r] += dual * v[DS, r]
-        if norm.l1:
-            for j in range(p):
-                f[SLACK_ABOVE, j] += primal * f[DSLACK_ABOVE, j]
-                f[SLACK_BELOW, j] += primal * f[DSLACK_BELOW, j]
-                f[ABOVE, j] += dual * f[DABOVE, j]
-                f[BELOW, j] += dual * f[DBELOW, j]
-        multiplier += dual * (after - multiplier)
-    node.result[1], node.result[2] = multiplier, 1.0
-    _to_feasible(node, norm, bias_limit)
-    return iterations
-
-
-@kernel
-def _to_feasible(node: Node, norm: Charge, bias_limit: float) -> None:
-    """Put variables near a bound on it, repair the equality, then the unit cube; write the value that is proven."""
-    Z, d, v, f = node.Z, node.d, node.v, node.f
-    m, p = Z.shape
-    round_to_feasible(v[A], d, node.capacity, m)
-    multiply(Z, v[A], f[U])
-    scale = 1.0
-    if norm.l1:
-        for j in range(p):
-            scale = max(scale, abs(f[U, j]) * _WITHIN)
-    value, balance = 0.0, 0.0
-    for r in range(m):
-        if scale > 1.0:
-            v[A, r] /= scale
-        value += v[A, r] * node.reward[r]
-        balance += d[r] * v[A, r]
-    if scale > 1.0:
-        multiply(Z, v[A], f[U])
-    node.result[0] = value - conjugate(norm, f[U]) - abs(balance) * bias_limit
+    work, result = node.work, node.result
+    q = work.Z.shape[0] - 1
+    iterations = solve_rows(work, work.Z.shape[1], q, node.norm, limits)
+    result[0] = proven(work, node.m, q, node.norm, limits) if iterations > 0 else 0.0
+    result[1] = work.f[AT, q]
+    result[2] = 1.0 if iterations > 0 else 0.0
+    return float(iterations)
 
 
 # ---------------------------------------------------------------------- gains of one step
@@ -584,8 +177,8 @@ def _to_feasible(node: Node, norm: Charge, bias_limit: float) -> None:
 
 @entry
 def measure_gains(
-    node: Node, norm: Charge, X: FloatArray, group: IntArray, d: FloatArray, reward: FloatArray,
-    capacity: FloatArray, bias_limit: float, G: FloatArray, work: FloatArray, gains: FloatArray,
+    node: Node, X: FloatArray, group: IntArray, d: FloatArray, reward: FloatArray, capacity: FloatArray,
+    bias_limit: float, gains: FloatArray,
 ) -> None:  # fmt: skip
     """Measure what one step with a further variable raises the value of a node that was just solved.
 
@@ -594,166 +187,181 @@ def measure_gains(
 
     Parameters
     ----------
-    node, norm
-        The node, as :func:`solve_node` left it, and its norm.
+    node
+        The node, as :func:`solve_node` left it.
     X
         (G, p) features of the groups.
     group, d, reward, capacity
         (c,) groups, directions, rewards and capacities of variables that are tried one by one.
     bias_limit
-        As for :func:`solve_node`.
-    G, work
-        Workspace: (m, p) and (3, max(m, p)).
+        Bound on the bias of some optimal tree.
     gains
         (c,) gains, written.
     """
-    Z, v, f, P = node.Z, node.v, node.f, node.P
-    m, p = Z.shape
-    bias, count, denominator = node.result[1], 0, 0.0
     if node.result[2] == 0.0:
         for c in range(len(gains)):
             gains[c] = 0.0
         return
-    for r in range(m):
-        if _free(node, r):
-            v[DS, count] = r
-            count += 1
-    if count > 0:
-        factor(node, P, 1.0)
-        for k in range(count):
-            r = int(v[DS, k])
-            for j in range(p):
-                f[R1, j] = Z[r, j] / v[THETA, r]
-            solve_factored(P, f[R1], p)
-            for j in range(p):
-                G[k, j] = f[R1, j]
-        for j in range(p):
-            f[R2, j] = 0.0
-        for k in range(count):
-            r = int(v[DS, k])
-            for j in range(p):
-                f[R2, j] += node.d[r] * G[k, j]
-        for k in range(count):
-            r = int(v[DS, k])
-            total = node.d[r]
-            for j in range(p):
-                total -= Z[r, j] * f[R2, j]
-            v[DT, k] = total / v[THETA, r]
-            denominator += node.d[r] * v[DT, k]
+    free = _factorise_free(node)
     for c in range(len(gains)):
+        lack = reward[c] - d[c] * node.result[1]
+        for j in range(X.shape[1]):
+            lack -= d[c] * X[group[c], j] * node.work.f[AT, j]
         gains[c] = 0.0
-        g, score = group[c], 0.0
-        for j in range(p):
-            score += X[g, j] * f[W, j]
-        gain = reward[c] - d[c] * (score + bias)
-        if gain <= _NO_GAIN:
+        if lack > _NO_GAIN:
+            _write_direction(node, X[group[c]], d[c])
+            if free:
+                step = _with_free(node, reward[c], capacity[c])
+            else:
+                step = _with_partner(node, d[c], reward[c], capacity[c], lack)
+            gains[c] = _gain(node, step, bias_limit)
+
+
+class Step(NamedTuple):
+    """A step along the row :data:`ALONG` of u: its longest length, and reward and violated equality per length."""
+
+    limit: float
+    reward: float
+    unbalanced: float
+
+
+@kernel
+def _factorise_free(node: Node) -> bool:
+    """Factorise Newton's system of free variables, others with inverse curvature 0; return whether there are any."""
+    work, m, any_free = node.work, node.m, False
+    v, n = work.v, work.Z.shape[0]
+    for i in range(work.Z.shape[1]):
+        near = _FREE * min(v[CAPACITY, i], 1.0)
+        free = i >= m or (v[A, i] > near and v[CAPACITY, i] - v[A, i] > near)
+        v[INVERSE, i] = 0.0
+        if free:
+            v[INVERSE, i] = 1.0 / max(v[SLACK, i] / v[A, i] + v[LOSS, i] / v[LEFT, i], _LEAST_CURVATURE)
+            any_free = any_free or i < m
+    if any_free:
+        normal_matrix(work, work.Z.shape[1], n, work.M)
+        cholesky(work.M, n)
+    return any_free
+
+
+@kernel
+def _write_direction(node: Node, x: FloatArray, d: float) -> None:
+    """Write what a further variable adds to u and the equality into the row :data:`ALONG`."""
+    f = node.work.f
+    for j in range(len(x)):
+        f[ALONG, j] = d * x[j]
+    f[ALONG, len(x)] = d
+
+
+@kernel
+def _with_free(node: Node, reward: float, capacity: float) -> Step:
+    """Return the step that keeps the free variables stationary."""
+    work, limit = node.work, capacity
+    Z, v, f, n = work.Z, work.v, work.f, work.Z.shape[0]
+    for j in range(n):
+        f[STEP, j] = f[ALONG, j]
+    solve_factored(work.M, f[STEP], n)
+    for i in range(node.m):
+        if v[INVERSE, i] == 0.0:
             continue
-        limit, moved, unbalanced = capacity[c], gain, 0.0
-        for j in range(p):
-            work[0, j] = d[c] * X[g, j]
-        partner = -1
-        if count > 0 and denominator > 1e-300:
-            nu = d[c]
-            for j in range(p):
-                nu -= f[R2, j] * work[0, j]
-            nu /= denominator
-            for k in range(count):
-                total = -nu * v[DT, k]
-                for j in range(p):
-                    total -= G[k, j] * d[c] * X[g, j]
-                work[1, k] = total
-                r = int(v[DS, k])
-                if total < 0.0:
-                    limit = min(limit, -v[A, r] / total)
-                elif node.capacity[r] < NO_CAPACITY and total > 0.0:
-                    limit = min(limit, (node.capacity[r] - v[A, r]) / total)
-            moved, unbalanced = reward[c], d[c]
-            for k in range(count):
-                r = int(v[DS, k])
-                unbalanced += work[1, k] * node.d[r]
-                moved += work[1, k] * node.reward[r]
-                for j in range(p):
-                    work[0, j] += work[1, k] * Z[r, j]
-        else:
-            best = 0.0
-            for r in range(m):
-                free = v[A, r] if node.d[r] == d[c] else node.capacity[r] - v[A, r]
-                if free > 0.0:
-                    slope = 0.0
-                    for j in range(p):
-                        slope += Z[r, j] * f[W, j]
-                    slope = (node.reward[r] - slope - node.d[r] * bias) * (-1.0 if node.d[r] == d[c] else 1.0)
-                    if partner < 0 or slope > best:
-                        best, partner = slope, r
-            if partner < 0 or gain + best <= 0.0:
-                continue
-            away = -1.0 if node.d[partner] == d[c] else 1.0
-            limit = min(limit, v[A, partner] if away < 0.0 else node.capacity[partner] - v[A, partner])
-            moved = reward[c] + away * node.reward[partner]
-            for j in range(p):
-                work[0, j] += away * Z[partner, j]
-        unbalanced = abs(unbalanced) * bias_limit
-        slope, curvature = moved, 0.0
-        for j in range(p):
-            slope -= f[W, j] * work[0, j]
-            curvature += work[0, j] * work[0, j]
-        if norm.l1:
-            for j in range(p):
-                if work[0, j] > 0.0:
-                    limit = min(limit, max(0.0, 1.0 - f[U, j]) / work[0, j])
-                elif work[0, j] < 0.0:
-                    limit = min(limit, max(0.0, 1.0 + f[U, j]) / -work[0, j])
-            if limit < NO_CAPACITY:
-                gains[c] = max(0.0, limit * moved * _SAFE_SHARE - limit * unbalanced)
-            continue
-        if slope <= 0.0:
-            continue
-        limit = min(limit, slope / max(curvature, 1e-12))
-        before = conjugate(norm, f[U])
-        for _ in range(_LENGTHS):
-            for j in range(p):
-                work[2, j] = f[U, j] + limit * work[0, j]
-            gains[c] = max(gains[c], limit * (moved - unbalanced) - (conjugate(norm, work[2, :p]) - before))
-            limit *= _NEXT_LENGTH
+        score = 0.0
+        for j in range(n):
+            score += Z[j, i] * f[STEP, j]
+        move = -v[INVERSE, i] * score
+        if move < 0.0:
+            limit = min(limit, -v[A, i] / move)
+        elif move > 0.0 and v[CAPACITY, i] < NO_CAPACITY:
+            limit = min(limit, (v[CAPACITY, i] - v[A, i]) / move)
+        reward += move * v[REWARD, i]
+        for j in range(n):
+            f[ALONG, j] += move * Z[j, i]
+    return Step(limit, reward, f[ALONG, n - 1])
+
+
+@kernel
+def _with_partner(node: Node, d: float, reward: float, capacity: float, lack: float) -> Step:
+    """Return the step that moves the best partner at a bound; one of no length if there is none."""
+    work, best, partner = node.work, 0.0, -1
+    Z, v, f, n = work.Z, work.v, work.f, work.Z.shape[0]
+    for i in range(node.m):
+        # The equality is kept: a variable of the same direction falls, another one rises.
+        away = -1.0 if Z[n - 1, i] == d else 1.0
+        if (v[A, i] if away < 0.0 else v[CAPACITY, i] - v[A, i]) > 0.0:
+            slope = v[REWARD, i] - Z[n - 1, i] * node.result[1]
+            for j in range(n - 1):
+                slope -= Z[j, i] * f[AT, j]
+            if partner < 0 or away * slope > best:
+                best, partner = away * slope, i
+    if partner < 0 or lack + best <= 0.0:
+        return Step(0.0, 0.0, 0.0)
+    away = -1.0 if Z[n - 1, partner] == d else 1.0
+    left = v[A, partner] if away < 0.0 else v[CAPACITY, partner] - v[A, partner]
+    for j in range(n):
+        f[ALONG, j] += away * Z[j, partner]
+    return Step(min(capacity, left), reward + away * v[REWARD, partner], 0.0)
+
+
+@kernel
+def _gain(node: Node, step: Step, bias_limit: float) -> float:
+    """Return the most that a step of any length proves to raise the value of a node."""
+    f, norm, limit = node.work.f, node.norm, step.limit
+    q = f.shape[1] - 1
+    slope, curvature, best = step.reward, 0.0, 0.0
+    kept = step.reward - abs(step.unbalanced) * bias_limit
+    for j in range(q):
+        slope -= f[AT, j] * f[ALONG, j]
+        curvature += f[ALONG, j] * f[ALONG, j]
+        if norm.square == 0.0 and f[ALONG, j] != 0.0:
+            room = 1.0 - f[SUM, j] if f[ALONG, j] > 0.0 else 1.0 + f[SUM, j]
+            limit = min(limit, max(0.0, room) / abs(f[ALONG, j]))
+    if norm.square == 0.0:
+        return max(0.0, limit * (kept - (1.0 - _SAFE_SHARE) * step.reward)) if limit < NO_CAPACITY else 0.0
+    if slope <= 0.0:
+        return 0.0
+    limit = min(limit, slope / max(curvature, _NO_GAIN))
+    before = conjugate(norm, f, f[SUM], q)
+    for _ in range(_LENGTHS):
+        for j in range(q):
+            f[BEFORE, j] = f[SUM, j] + limit * f[ALONG, j]
+        best = max(best, limit * kept - (conjugate(norm, f, f[BEFORE], q) - before))
+        limit *= _NEXT_LENGTH
+    return best
 
 
 # ---------------------------------------------------------------------- many digits
 
 
-def solve_finely(node: Node, *, l1: bool, bias_limit: float, stop: float) -> None:
+def solve_finely(node: Node, *, bias_limit: float, stop: float) -> None:
     """Put a node to the best of what its point, a finer solution and a ray prove.
 
     Parameters
     ----------
     node
         The node, as an interior point has left it; no feature of it is to be selected.
-    l1
-        Whether the norm is the l1 norm; else half the squared Euclidean norm.
     bias_limit
         Bound on the bias of some optimal tree: what rounding leaves of the equality is charged with it.
     stop
         The value from which on no more is needed; where it is infinite, a ray proves a multiple of the node's value.
     """
-    if not (np.isfinite(node.result).all() and np.isfinite(node.f).all() and np.isfinite(node.v[A]).all()):
-        node.result[:], node.f[:], node.v[:] = 0.0, 0.0, 0.0
+    if not node.is_finite:
+        node.result[:], node.w[:], node.u[:], node.a[:] = 0.0, 0.0, 0.0, 0.0
     if not ((node.d > 0.0).any() and (node.d < 0.0).any()):
         return
-    _take(node, _solution_l1(node) if l1 else _solution_l2(node), l1, bias_limit)
+    _take(node, _solution_l2(node) if node.norm.square else _solution_l1(node), bias_limit)
     ray = None if node.result[0] >= stop else _ray(node)
     if ray is None:
         return
     wanted = _BEYOND * stop if np.isfinite(stop) else 10.0 * (1.0 + abs(node.result[0]))
     missing = max(wanted - node.result[0], 1.0) / float(ray @ node.reward)
     # A point of the l1 norm is divided by its largest entry; against the ray its own part counts for nothing.
-    _take(node, node.v[A] + missing * ray, l1, bias_limit)
+    _take(node, node.a + missing * ray, bias_limit)
 
 
 def solve_by_simplex(node: Node, bias_limit: float) -> None:
     """Put a node of the l1 norm to what the simplex method proves of it, if that is more."""
-    _take(node, _solution_l1(node), True, bias_limit)
+    _take(node, _solution_l1(node), bias_limit)
 
 
-def _take(node: Node, a: FloatArray | None, l1: bool, bias_limit: float) -> None:
+def _take(node: Node, a: FloatArray | None, bias_limit: float) -> None:
     """Put a node to a dual point (m,), if that proves more than the one it has."""
     if a is None or not np.isfinite(a).all():
         return
@@ -767,12 +375,12 @@ def _take(node: Node, a: FloatArray | None, l1: bool, bias_limit: float) -> None
         if surplus == 0.0:
             break
     u = a @ node.Z
-    size = max(1.0, float(np.abs(u).max(initial=0.0)) * _WITHIN) if l1 else 1.0
-    charge = 0.0 if l1 else 0.5 * float(u @ u)
+    size = 1.0 if node.norm.square else max(1.0, float(np.abs(u).max(initial=0.0)) * WITHIN)
+    charge = 0.5 * node.norm.square * float(u @ u)
     value = (float(a @ node.reward) - charge - abs(float(a @ node.d)) * bias_limit) / size
     if value > node.result[0]:
-        node.v[A], node.f[U], node.result[0] = a / size, u / size, value
-        # The normal matrix is that of another point: no gains can be measured from this one.
+        node.a[:], node.u[:], node.result[0] = a / size, u / size, value
+        # The barriers are those of another point: no gains can be measured from this one.
         node.result[2] = 0.0
 
 
@@ -797,7 +405,7 @@ def _solution_l2(node: Node) -> FloatArray | None:
     found = clarabel.DefaultSolver(P, cost, G, side, [clarabel.NonnegativeConeT(m + k)], settings).solve()
     x, a = np.array(found.x), np.array(found.z)[:m]
     if str(found.status) in ("Solved", "AlmostSolved") and np.isfinite(x).all():
-        node.f[W], node.result[1] = x[:p], x[p]
+        node.w[:], node.result[1] = x[:p], x[p]
     return a
 
 
@@ -812,7 +420,7 @@ def _solution_l1(node: Node) -> FloatArray | None:
     )  # fmt: skip
     if found.x is None:
         return None
-    node.f[W] = found.ineqlin.marginals[p:] - found.ineqlin.marginals[:p]
+    node.w[:] = found.ineqlin.marginals[p:] - found.ineqlin.marginals[:p]
     node.result[1] = -found.eqlin.marginals[0]
     return np.asarray(found.x, dtype=np.float64)
 

@@ -26,25 +26,26 @@ one point at a time.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import entry, kernel
-from mipforest.searches.routing.plunge import ConvexNodes
-from mipforest.searches.routing.small_svm import (
-    ACCURACY,
+from mipforest.searches.routing.interior_point import (
     CAPACITY,
-    ITERATIONS,
+    EUCLIDEAN,
     REWARD,
     SIDE,
     SUM,
     UNLIMITED,
     A,
-    Points,
-    Samples,
+    Limits,
     Workspace,
-    solve_small,
+    proven,
+    solve_rows,
 )
+from mipforest.searches.routing.plunge import ConvexNodes
 
 #: More dichotomies than these are not listed: branching on sides shares work that they would repeat.
 MAX_DICHOTOMIES = 20_000
@@ -69,8 +70,63 @@ _NO_WEIGHT = 1e-12
 _C, _FREE, _ALPHA, _SLOPE, _REWARD, _CUTOFF, _ROOT, _C_ROOT, _EPSILON = range(9)
 
 
+#: Gap relative to the value up to which a node on few features is solved, and iterations at most.
+_ACCURACY, _ITERATIONS = 1e-7, 60.0
+
 #: Linear dichotomies: sides of points, -1 left and 1 right, each with a bound.
 Dichotomies = list[tuple[float, IntArray]]
+
+
+class Samples(NamedTuple):
+    """Groups of equal samples, and the loss that is charged for them.
+
+    Attributes
+    ----------
+    X
+        (G, p) features, centred.
+    codes, sizes
+        (p, G) ranks of the values of each feature, and (p,) how many values it has.
+    kinks
+        (K, 2) margins at which the loss has a kink, and by how much its slope changes there.
+    """
+
+    X: FloatArray
+    codes: IntArray
+    sizes: IntArray
+    kinks: FloatArray
+
+
+def samples_of(X: FloatArray, kinks: FloatArray) -> Samples:
+    """Return groups (G, p) with the ranks of their values."""
+    ranks = [np.unique(column, return_inverse=True) for column in X.T]
+    codes = np.array([rank.ravel() for _, rank in ranks], np.int64)
+    sizes = np.array([len(values) for values, _ in ranks], np.int64)
+    return Samples(np.ascontiguousarray(X), codes, sizes, kinks)
+
+
+class Points:
+    """A node on some features: its different points (K, q), which one each group is at (G,), weights (K, 2).
+
+    ``plunges`` counts those that have begun there; ``dichotomies`` is what
+    :func:`~mipforest.searches.routing.dichotomies.dichotomies_left` has listed, with the cutoff it was listed for.
+    """
+
+    dichotomies: tuple[float, list[tuple[float, IntArray]] | None] | None = None
+
+    def __init__(self, samples: Samples, weight: FloatArray, features: IntArray) -> None:
+        points, at = np.unique(samples.X[:, features], axis=0, return_inverse=True)
+        self.at: IntArray = at.ravel()
+        self.weight = np.zeros((len(points), 2))
+        np.add.at(self.weight, self.at, weight)
+        self.samples, self.plunges = samples_of(points, samples.kinks), 0
+
+
+@kernel
+def solve_plain(work: Workspace, m: int, q: int, bias_limit: float, stop: float) -> float:
+    """Return what is proven of a support vector machine of m rows and q features, at most a little above ``stop``."""
+    limits = Limits(stop, _ACCURACY, 0.0, _ITERATIONS, bias_limit)
+    solve_rows(work, m, q, EUCLIDEAN, limits)
+    return proven(work, m, q, EUCLIDEAN, limits)
 
 
 def dichotomies_left(
@@ -340,7 +396,7 @@ def solve_split(
             Z[q, m] = side[g]
             v[REWARD, m], v[CAPACITY, m] = epsilon if side[g] < 0 else 0.0, UNLIMITED
             m += 1
-    value = solve_small(work, m, q, 1.0, bias_limit, stop, ACCURACY, ITERATIONS)
+    value: float = solve_plain(work, m, q, bias_limit, stop)
     for g in range(n_points):
         gains[0, g], gains[1, g] = 0.0, 0.0
     if value >= stop:

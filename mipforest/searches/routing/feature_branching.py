@@ -33,7 +33,15 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import entry, kernel
-from mipforest.searches.routing.dichotomies import dichotomies_left, solve_split
+from mipforest.searches.routing.dichotomies import (
+    Points,
+    Samples,
+    dichotomies_left,
+    samples_of,
+    solve_plain,
+    solve_split,
+)
+from mipforest.searches.routing.interior_point import AT, CAPACITY, REWARD, SUM, A, Workspace, workspace_for
 from mipforest.searches.routing.plunge import (
     COMPLETE,
     CUT_OFF,
@@ -46,21 +54,6 @@ from mipforest.searches.routing.plunge import (
     SubproblemPlunge,
     bisecting,
     enclosed,
-)
-from mipforest.searches.routing.small_svm import (
-    ACCURACY,
-    AT,
-    CAPACITY,
-    ITERATIONS,
-    REWARD,
-    SUM,
-    A,
-    Points,
-    Samples,
-    Workspace,
-    samples_of,
-    solve_small,
-    workspace_for,
 )
 
 #: Levels of branch nodes, and choices of features of a node without a price, from which on this backend does not pay.
@@ -80,12 +73,39 @@ _EXPECTED = 0.5
 # ---------------------------------------------------------------------- choices of features
 
 
+class FeatureWorkspace(NamedTuple):
+    """Per-thread workspace of the nodes of the last level.
+
+    Attributes
+    ----------
+    interior
+        Workspace of the interior point.
+    point, points
+        (G,) samples that are equal in the features at hand, and (G, 3) weights of these by class, and one of them.
+    charge
+        (p,) half the square of u.
+    """
+
+    interior: Workspace
+    point: IntArray
+    points: FloatArray
+    charge: FloatArray
+
+
+def feature_workspace_for(samples: Samples, q: int) -> FeatureWorkspace:
+    """Return a workspace for nodes with at most q features."""
+    G, p = samples.X.shape
+    interior = workspace_for((2 * len(samples.kinks) + 1) * G, q)
+    return FeatureWorkspace(interior, np.zeros(G, np.int64), np.zeros((G, 3)), np.zeros(p))
+
+
 @kernel
 def _charge(
-    samples: Samples, work: Workspace, weight: FloatArray, C: float, features: IntArray
+    samples: Samples, work: FeatureWorkspace, weight: FloatArray, C: float, features: IntArray
 ) -> tuple[int, int]:
     """Write the margins of samples on some features, equal ones as one; return how many, and the number of features."""
-    X, Z, v, point, points, kinks = samples.X, work.Z, work.v, work.point, work.points, samples.kinks
+    X, Z, v, kinks = samples.X, work.interior.Z, work.interior.v, samples.kinks
+    point, points = work.point, work.points
     G, different, m = len(X), 1, 0
     for feature in features:
         if different <= G:
@@ -119,10 +139,10 @@ def _charge(
 
 
 @kernel
-def _sum_over_all(samples: Samples, work: Workspace, weight: FloatArray, m: int, q: int) -> float:
+def _sum_over_all(samples: Samples, work: FeatureWorkspace, weight: FloatArray, m: int, q: int) -> float:
     """Write half the squares of u of all features for the point in row :data:`A`; return its rewards."""
-    X, v, points, charge, K = samples.X, work.v, work.points, work.charge, len(samples.kinks)
-    rewards, at = -work.f[SUM, q], 0
+    X, v, points, charge, K = samples.X, work.interior.v, work.points, work.charge, len(samples.kinks)
+    rewards, at = -work.interior.f[SUM, q], 0
     for i in range(m):
         rewards += v[A, i] * v[REWARD, i]
     for j in range(len(charge)):
@@ -209,8 +229,8 @@ def all_choices(p: int, budget: int, *, soft: bool) -> Choices:
 
 @entry
 def raise_least(
-    samples: Samples, work: Workspace, weight: FloatArray, C: float, bias_limit: float, choices: Choices, free: float,
-    alpha: float, stop: float, halt: IntArray,
+    samples: Samples, work: FeatureWorkspace, weight: FloatArray, C: float, bias_limit: float, choices: Choices,
+    free: float, alpha: float, stop: float, halt: IntArray,
 ) -> int:  # fmt: skip
     """Raise the least bounds of choices of features until the least is that of one choice, or up to a value.
 
@@ -248,19 +268,11 @@ def raise_least(
             used = listed[least]
             for _ in range(2):
                 m, q = _charge(samples, work, weight, C, choices.features[least, :used])
-                value = solve_small(
-                    work,
-                    m,
-                    q,
-                    1.0,
-                    bias_limit,
-                    stop - _price(choices, least, free, alpha),
-                    ACCURACY,
-                    ITERATIONS,
-                )
+                price = _price(choices, least, free, alpha)
+                value = solve_plain(work.interior, m, q, bias_limit, stop - price)
                 _raise_all(choices, work, _sum_over_all(samples, work, weight, m, q), free, alpha)
                 if given[least] == listed[least]:
-                    bound[least] = max(bound[least], value + _price(choices, least, free, alpha))
+                    bound[least] = max(bound[least], value + price)
                 before, used = used, _worth(choices, least, work.charge, alpha)
                 if used == before or bound[least] >= stop:
                     break
@@ -274,7 +286,7 @@ def raise_least(
 
 
 @kernel
-def _raise_all(choices: Choices, work: Workspace, rewards: float, free: float, alpha: float) -> None:
+def _raise_all(choices: Choices, work: FeatureWorkspace, rewards: float, free: float, alpha: float) -> None:
     """Raise the bounds of all rows by a dual point, for which features count that may be there and are worth it."""
     for k in range(choices.size[0]):
         value = rewards + _price(choices, k, free, alpha)
@@ -329,11 +341,16 @@ def _split(choices: Choices, k: int) -> None:
 
 @entry
 def solve_choice(
-    samples: Samples, work: Workspace, weight: FloatArray, C: float, bias_limit: float, features: IntArray
+    samples: Samples,
+    work: FeatureWorkspace,
+    weight: FloatArray,
+    C: float,
+    bias_limit: float,
+    features: IntArray,
 ) -> float:
-    """Return the value of the node of some samples on features (q,); weights and bias are in ``work.f``."""
+    """Return the value of the node of some samples on features (q,); weights and bias are in the workspace."""
     m, q = _charge(samples, work, weight, C, features)
-    value: float = solve_small(work, m, q, 1.0, bias_limit, np.inf, ACCURACY, ITERATIONS)
+    value: float = solve_plain(work.interior, m, q, bias_limit, np.inf)
     return value
 
 
@@ -408,7 +425,7 @@ class _Nodes:
         return all_choices(self.samples.X.shape[1], int(self.budget[t]), soft=self.alpha > 0.0)
 
     def raised(
-        self, work: Workspace, t: int, weight: FloatArray, choices: Choices, stop: float, *, other_samples: bool,
+        self, work: FeatureWorkspace, t: int, weight: FloatArray, choices: Choices, stop: float, *, other_samples: bool,
         growth: int = _GROWTH, halt: IntArray = _NEVER,
     ) -> Choices:  # fmt: skip
         """Return choices of node t with the least bound raised; what was solved for other samples no longer is."""
@@ -431,7 +448,7 @@ class _Nodes:
 
     def decided(
         self,
-        work: Workspace,
+        work: FeatureWorkspace,
         t: int,
         weight: FloatArray,
         choices: Choices,
@@ -457,7 +474,7 @@ class FeatureBackend(Backend):
     def __init__(self, nodes: ConvexNodes, *, logs: bool = False) -> None:
         super().__init__(nodes, logs=logs)
         self._of = _Nodes(nodes)
-        self._idle: list[Workspace] = []
+        self._idle: list[FeatureWorkspace] = []
         self._points: dict[bytes, Points] = {}
 
     @classmethod
@@ -514,7 +531,7 @@ class FeatureBackend(Backend):
         try:  # another thread may take the last one at any time
             work = self._idle.pop()
         except IndexError:
-            work = workspace_for(self._of.samples, self._of.samples.X.shape[1])
+            work = feature_workspace_for(self._of.samples, self._of.samples.X.shape[1])
         self._of.highest_cutoff = max(self._of.highest_cutoff, cutoff)
         run = _FeaturePlunge(self._of, work, start.copy(), cutoff, stop)
         if start.others is not None:
@@ -532,7 +549,9 @@ class _FeaturePlunge(SubproblemPlunge):
 
     here: FeatureNode
 
-    def __init__(self, of: _Nodes, work: Workspace, here: FeatureNode, cutoff: float, stop: IntArray) -> None:
+    def __init__(
+        self, of: _Nodes, work: FeatureWorkspace, here: FeatureNode, cutoff: float, stop: IntArray
+    ) -> None:
         super().__init__(here, cutoff, stop)
         self._of, self._work = of, work
         self._w, self._b = np.zeros((len(of.budget), of.samples.X.shape[1])), np.ones(len(of.budget))
@@ -644,10 +663,11 @@ class _FeaturePlunge(SubproblemPlunge):
         nodes, chosen, points = self._of.nodes, self.here.chosen, self._points
         price = self._of.alpha * max(0, len(chosen) - int(self._of.budget[0]))
         value = solve_split(
-            points.samples, self._work, points.weight, nodes.C[0], nodes.bias_limit[0], nodes.epsilon, side, gains,
-            enough - price,
+            points.samples, self._work.interior, points.weight, nodes.C[0], nodes.bias_limit[0], nodes.epsilon, side,
+            gains, enough - price,
         )  # fmt: skip
-        self._w[0, chosen], self._b[0] = self._work.f[AT, : len(chosen)], self._work.f[AT, len(chosen)]
+        *w, self._b[0] = self._work.interior.f[AT, : len(chosen) + 1]
+        self._w[0, chosen] = w
         return value + price
 
     def close_sides(self) -> bool:
@@ -709,7 +729,8 @@ class _FeaturePlunge(SubproblemPlunge):
             chosen = here.below[i].features[k, : here.below[i].given[k]]
             C, limit, weight = of.nodes.C[t], of.nodes.bias_limit[t], of.nodes.weight
             solve_choice(of.samples, self._work, self._weights[i], C, limit, chosen)
-            scores = of.samples.X[:, chosen] @ self._work.f[AT, : len(chosen)] + self._work.f[AT, len(chosen)]
+            *w, b = self._work.interior.f[AT, : len(chosen) + 1]
+            scores = of.samples.X[:, chosen] @ w + b
             loss = sum(
                 change * (weight[:, c] * np.maximum(0.0, kink - (2 * c - 1) * scores))
                 for kink, change in of.nodes.kinks

@@ -16,12 +16,8 @@ on the node's value**, so a warm start, an early stop and an inexact solver are 
 
 Two solvers. Pair steps (sequential minimal optimisation with second-order selection: Fan, Chen, Lin, *Working set
 selection using second order information for training support vector machines*, JMLR 6, 2005) cost microseconds where
-little has changed since the warm start. An interior point takes over where they do not converge, as with large
-capacities, or where sides nearly clash. It is not that of :mod:`mipforest.searches.routing.convex_relaxation`, which
-would take 45.2 instead of 44.6 processor seconds for at most 4000 nodes of each of the MARGOT paper's ten data sets,
-with the same optima, but does not solve some complete routings with a large C to 1e-8, probably as digits cancel: two
-searches of the tests end without a proof. This one computes steps of all unknowns from their residuals. Factorisation
-and rounding are the same.
+little has changed since the warm start. An interior point (:mod:`mipforest.searches.routing.interior_point`) takes over
+where they do not converge, as with large capacities, or where sides nearly clash.
 """
 
 from __future__ import annotations
@@ -32,10 +28,20 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.searches import implement, kernel
+from mipforest.searches.routing.interior_point import (
+    CAPACITY,
+    EUCLIDEAN,
+    OFFSET,
+    REWARD,
+    UNLIMITED,
+    A,
+    Limits,
+    Workspace,
+    round_to_feasible,
+    solve_rows,
+    workspace_for,
+)
 from mipforest.searches.routing.plunge import STEPS, Groups
-
-#: Bound that stands for none.
-UNLIMITED = 1e12
 
 #: Least curvature of a pair step: two groups of equal samples have none.
 LEAST_CURVATURE = 1e-12
@@ -301,277 +307,26 @@ def best_step(duals: Duals, t: int, g: int, r: float, capacity: float) -> tuple[
     return best, partner, length
 
 
-# ---------------------------------------------------------------------- interior point
+@kernel
+def interior_point(groups: Groups, duals: Duals, work: Workspace, t: int, limits: Limits) -> None:
+    """Solve a node's dual by an interior point; write a feasible point near its end into the row KEPT.
 
-#: A capacity from here on counts as none.
-_NO_CAPACITY = 1e11
-
-#: A variable closer than this to a bound, relative to its capacity up to some size, is put on it.
-_NEAR, _NEAR_MOST = 1e-9, 1e3
-
-#: Violation of the dual's equality up to which it counts as satisfied, before the end is rounded to it; and that of the
-#: conditions of optimality, in multiples of the accuracy.
-_BALANCED_ENOUGH, _STATIONARY = 1e-6, 100.0
-
-#: Where the value is above what is asked for by this share and amount, and the dual's equality is violated by less than
-#: the last one, no more is needed.
-_PAST_SHARE, _PAST, _PAST_BALANCED = 1e-6, 1e-9, 1e-9
-
-#: Least curvature of a variable's barrier, and least divisor: far below what double precision tells apart.
-_LEAST_THETA, _LEAST_DIVISOR = 1e-12, 1e-300
-
-#: A sum of variables below this counts as the 0 that it should be; the rest is charged to the value.
-_BALANCED = 1e-14
-
-
-#: Rows for variables: direction 1 or -1, rate along it, whether there is a capacity (0 or 1), and what is left to it;
-#: size of the variable, multiplier of 0, and of the capacity; what a step needs.
-D, REWARD, LIMITED, LEFT, A, S, TIGHT, THETA, RESIDUAL, DA, DS, DT, Y1, Y2, Z1, Z2 = range(16)
-
-#: Rows for features: weights and right-hand sides.
-W, R1, R2 = range(3)
-
-
-class Interior(NamedTuple):
-    """Workspace of the interior point: m variables and a multiple of 4 rows, p features.
-
-    Attributes
-    ----------
-    Z, M
-        (m, p) directions times features, and (p, p) normal matrix.
-    v
-        (16, m) rows for variables, from :data:`D` to :data:`Z2`.
-    f
-        (3, p) rows for features.
+    That is 0 where only 0 is feasible, as all variables have one direction.
     """
-
-    Z: FloatArray
-    M: FloatArray
-    v: FloatArray
-    f: FloatArray
-
-
-def interior_workspace(max_variables: int, p: int) -> Interior:
-    """Return a workspace for nodes of at most this many variables."""
-    m = (max_variables + 3) // 4 * 4
-    return Interior(np.zeros((m, p)), np.zeros((p, p)), np.zeros((16, m)), np.zeros((3, p)))
-
-
-@kernel
-def cholesky(M: FloatArray, q: int) -> None:
-    """Factorise the first q rows of a positive definite matrix in place; the lower triangle then holds the factor."""
-    for j in range(q):
-        pivot = M[j, j]
-        for s in range(j):
-            pivot -= M[j, s] * M[j, s]
-        root = np.sqrt(max(pivot, _LEAST_DIVISOR))
-        M[j, j] = root
-        for i in range(j + 1, q):
-            entry = M[i, j]
-            for s in range(j):
-                entry -= M[i, s] * M[j, s]
-            M[i, j] = entry / root
-
-
-@kernel
-def solve_factored(L: FloatArray, x: FloatArray, q: int) -> None:
-    """Solve ``L L' x = b`` in place for a vector (q,)."""
-    for i in range(q):
-        entry = x[i]
-        for s in range(i):
-            entry -= L[i, s] * x[s]
-        x[i] = entry / L[i, i]
-    for i in range(q - 1, -1, -1):
-        x[i] /= L[i, i]
-        for s in range(i):
-            x[s] -= L[i, s] * x[i]
-
-
-@kernel
-def _normal_matrix(Z: FloatArray, v: FloatArray, m: int, M: FloatArray) -> None:
-    """Write the lower triangle of ``I + Z' Theta^-1 Z``; the rows of Z are padded with zeros to a multiple of 4."""
-    p = M.shape[0]
-    for i in range(p):
-        for j in range(i):
-            M[i, j] = 0.0
-        M[i, i] = 1.0
-    for r in range(0, m, 4):
-        for i in range(p):
-            z0, z1 = Z[r, i] / v[THETA, r], Z[r + 1, i] / v[THETA, r + 1]
-            z2, z3 = Z[r + 2, i] / v[THETA, r + 2], Z[r + 3, i] / v[THETA, r + 3]
-            for j in range(i + 1):
-                M[i, j] += z0 * Z[r, j] + z1 * Z[r + 1, j] + z2 * Z[r + 2, j] + z3 * Z[r + 3, j]
-
-
-@kernel
-def _to_features(Z: FloatArray, y: FloatArray, m: int, out: FloatArray) -> None:
-    """Write ``Z' y``."""
-    for j in range(len(out)):
-        out[j] = 0.0
+    X, name, of, m = duals.X[duals.mask[t]], duals.name, duals.of, duals.size[t]
+    p = X.shape[1]
+    for j in range(p):
+        work.f[OFFSET, j] = groups.pull[t, j]
     for r in range(m):
-        for j in range(len(out)):
-            out[j] += y[r] * Z[r, j]
-
-
-@kernel
-def _to_samples(Z: FloatArray, u: FloatArray, m: int, out: FloatArray) -> None:
-    """Write ``Z u``."""
-    for r in range(m):
-        entry = 0.0
-        for j in range(len(u)):
-            entry += Z[r, j] * u[j]
-        out[r] = entry
-
-
-@kernel
-def interior_point(
-    groups: Groups, duals: Duals, work: Interior, t: int, accuracy: float, max_iterations: float, stop: float
-) -> int:
-    """Solve a node's dual by a primal-dual interior point; write a feasible point near its end into the row KEPT.
-
-    Parameters
-    ----------
-    groups, duals, work, t
-        The groups, the duals, the workspace, and the node.
-    accuracy, max_iterations, stop
-        Gap between primal and dual relative to the value, iterations, and the value from which on no more is needed.
-
-    Returns
-    -------
-    Iterations; 0 where only 0 is feasible, as all variables have one direction.
-    """
-    Z, M, v, f = work
-    X = duals.X[duals.mask[t]]
-    m, p, pairs = duals.size[t], len(M), 0.0
-    rises, falls = False, False
-    for r in range((m + 3) // 4 * 4):
-        v[THETA, r] = 1.0
+        g, d = name[GROUP, t, r], 1.0 if of[HIGH, t, r] > 0.0 else -1.0
         for j in range(p):
-            Z[r, j] = 0.0
+            work.Z[j, r] = d * X[g, j]
+        work.Z[p, r] = d
+        work.v[REWARD, r], work.v[CAPACITY, r] = d * of[RATE, t, r], of[HIGH, t, r] - of[LOW, t, r]
+    solve_rows(work, m, p, EUCLIDEAN, limits)
+    round_to_feasible(work.v[A], work.Z[p], work.v[CAPACITY], m)
     for r in range(m):
-        g, capacity = duals.name[GROUP, t, r], duals.of[HIGH, t, r] - duals.of[LOW, t, r]
-        v[D, r] = 1.0 if duals.of[HIGH, t, r] > 0.0 else -1.0
-        rises, falls = rises or v[D, r] > 0.0, falls or v[D, r] < 0.0
-        v[REWARD, r] = duals.of[RATE, t, r] * v[D, r]
-        for j in range(p):
-            Z[r, j] = v[D, r] * X[g, j]
-        # Without a capacity there is nothing left to it, and no multiplier: a 1 that never changes, and a 0.
-        v[LIMITED, r] = 1.0 if capacity < _NO_CAPACITY else 0.0
-        v[A, r] = min(1.0, 0.5 * capacity)
-        v[LEFT, r] = capacity - v[A, r] if capacity < _NO_CAPACITY else 1.0
-        v[S, r], v[TIGHT, r] = 1.0, v[LIMITED, r]
-        pairs += 1.0 + v[LIMITED, r]
-        duals.of[KEPT, t, r] = 0.0
-    if not (rises and falls):
-        return 0
-    multiplier, iterations = 0.0, 0
-    while iterations < max_iterations:
-        iterations += 1
-        _to_features(Z, v[A], m, f[W])
-        balance, objective, complementarity, worst = 0.0, 0.0, 0.0, 0.0
-        for j in range(p):
-            f[W, j] += groups.pull[t, j]
-            objective -= 0.5 * groups.pull[t, j] * f[W, j]
-        _to_samples(Z, f[W], m, v[Z1])
-        for r in range(m):
-            balance += v[D, r] * v[A, r]
-            objective += v[A, r] * (v[REWARD, r] - 0.5 * v[Z1, r])
-            complementarity += v[A, r] * v[S, r] + v[LEFT, r] * v[TIGHT, r]
-            v[RESIDUAL, r] = v[Z1, r] - v[REWARD, r] + multiplier * v[D, r] - v[S, r] + v[TIGHT, r]
-            worst = max(worst, abs(v[RESIDUAL, r]))
-            v[THETA, r] = max(v[S, r] / v[A, r] + v[TIGHT, r] / v[LEFT, r], _LEAST_THETA)
-        small = 1.0 + abs(objective)
-        if (
-            abs(balance) < _BALANCED_ENOUGH * small
-            and complementarity < accuracy * small
-            and worst < _STATIONARY * accuracy
-        ):
-            break
-        if abs(balance) < _PAST_BALANCED * small and objective > stop * (1.0 + _PAST_SHARE) + _PAST:
-            break
-        _normal_matrix(Z, v, m, M)
-        cholesky(M, p)
-        for r in range(m):
-            v[Y2, r] = v[D, r] / v[THETA, r]
-        _to_features(Z, v[Y2], m, f[R2])
-        solve_factored(M, f[R2], p)
-        _to_samples(Z, f[R2], m, v[Z2])
-        denominator = 0.0
-        for r in range(m):
-            v[Y2, r] -= v[Z2, r] / v[THETA, r]
-            denominator += v[D, r] * v[Y2, r]
-            v[DA, r], v[DS, r], v[DT, r] = 0.0, 0.0, 0.0
-        aim, change, primal, dual = 0.0, 0.0, 1.0, 1.0
-        for phase in range(2):
-            for r in range(m):
-                c1 = aim - v[A, r] * v[S, r] - v[DA, r] * v[DS, r]
-                c2 = v[LIMITED, r] * (aim + v[DA, r] * v[DT, r]) - v[LEFT, r] * v[TIGHT, r]
-                v[Y1, r] = (c1 / v[A, r] - c2 / v[LEFT, r] - v[RESIDUAL, r]) / v[THETA, r]
-            _to_features(Z, v[Y1], m, f[R1])
-            solve_factored(M, f[R1], p)
-            _to_samples(Z, f[R1], m, v[Z1])
-            numerator = balance
-            for r in range(m):
-                v[Y1, r] -= v[Z1, r] / v[THETA, r]
-                numerator += v[D, r] * v[Y1, r]
-            change = numerator / denominator if denominator > _LEAST_DIVISOR else 0.0
-            primal, dual = 1.0, 1.0
-            for r in range(m):
-                c1 = aim - v[A, r] * v[S, r] - v[DA, r] * v[DS, r]
-                c2 = v[LIMITED, r] * (aim + v[DA, r] * v[DT, r]) - v[LEFT, r] * v[TIGHT, r]
-                step = v[Y1, r] - change * v[Y2, r]
-                v[DA, r], v[DS, r], v[DT, r] = (
-                    step,
-                    (c1 - v[S, r] * step) / v[A, r],
-                    (c2 + v[TIGHT, r] * step) / v[LEFT, r],
-                )
-                if step < 0.0:
-                    primal = min(primal, -v[A, r] / step)
-                elif v[LIMITED, r] * step > 0.0:
-                    primal = min(primal, v[LEFT, r] / step)
-                if v[DS, r] < 0.0:
-                    dual = min(dual, -v[S, r] / v[DS, r])
-                if v[DT, r] < 0.0:
-                    dual = min(dual, -v[TIGHT, r] / v[DT, r])
-            if phase == 0:
-                after = 0.0
-                for r in range(m):
-                    after += (v[A, r] + primal * v[DA, r]) * (v[S, r] + dual * v[DS, r])
-                    after += (v[LEFT, r] - v[LIMITED, r] * primal * v[DA, r]) * (
-                        v[TIGHT, r] + dual * v[DT, r]
-                    )
-                aim = (after / complementarity) ** 3 * complementarity / pairs
-        primal, dual = min(1.0, 0.995 * primal), min(1.0, 0.995 * dual)
-        for r in range(m):
-            v[A, r] += primal * v[DA, r]
-            v[LEFT, r] -= v[LIMITED, r] * primal * v[DA, r]
-            v[S, r] += dual * v[DS, r]
-            v[TIGHT, r] += dual * v[DT, r]
-        multiplier += dual * change
-    for r in range(m):
-        v[Z1, r] = duals.of[HIGH, t, r] - duals.of[LOW, t, r]
-    round_to_feasible(v[A], v[D], v[Z1], m)
-    for r in range(m):
-        duals.of[KEPT, t, r] = v[D, r] * v[A, r]
-    return iterations
-
-
-@kernel
-def round_to_feasible(a: FloatArray, d: FloatArray, capacity: FloatArray, m: int) -> None:
-    """Put m variables near a bound on it, and repair the equality by those between their bounds, then by all."""
-    balance = 0.0
-    for r in range(m):
-        near = _NEAR * min(capacity[r], _NEAR_MOST)
-        a[r] = 0.0 if a[r] < near else (capacity[r] if capacity[r] - a[r] < near else a[r])
-        balance += d[r] * a[r]
-    for inner in range(2):
-        for r in range(m):
-            before = a[r]
-            if abs(balance) < _BALANCED:
-                return
-            if inner == 1 or 0.0 < before < capacity[r]:
-                a[r] = min(max(before - d[r] * balance, 0.0), capacity[r])
-                balance += d[r] * (a[r] - before)
+        of[KEPT, t, r] = work.Z[p, r] * work.v[A, r]
 
 
 # ---------------------------------------------------------------------- logs of certificates
@@ -616,7 +371,7 @@ class SvmNodes(NamedTuple):
 
     groups: Groups
     duals: Duals
-    interior: Interior
+    interior: Workspace
     start: FloatArray
     saved: FloatArray
     log: FloatArray
@@ -630,7 +385,7 @@ def svm_nodes(groups: Groups, of_sets: Masked, log: FloatArray) -> SvmNodes:
     return SvmNodes(
         groups=groups,
         duals=empty_duals(groups, of_sets),
-        interior=interior_workspace(wide, groups.X.shape[1]),
+        interior=workspace_for(wide, groups.X.shape[1]),
         start=np.zeros((n_nodes, wide)),
         saved=np.empty((STEPS + 1, n_nodes, wide)),
         log=log,
@@ -690,7 +445,9 @@ def solve(nodes: SvmNodes, t: int, stop: float, brief: bool, final: bool) -> Non
     before = duals.node[VALUE, t]
     if steps < max_steps or before > stop or brief:
         return
-    interior_point(groups, duals, nodes.interior, t, accuracy, _INTERIOR_STEPS, stop)
+    interior_point(
+        groups, duals, nodes.interior, t, Limits(stop, accuracy, 1.0, _INTERIOR_STEPS, groups.bias_limit[t])
+    )
     for attempt in range(2):  # the second time puts the better point back
         if attempt == 0 or duals.node[VALUE, t] < before:
             for q in range(duals.size[t]):

@@ -15,19 +15,20 @@ from formulations.margot import HfsMargot, Margot, SfsMargot
 from formulations.olct import BudgetedOlct, Olct
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
-from mipforest.objectives.losses import HALF_SQUARED_L2, HINGE, L1, LogisticLoss, tangent_points
+from mipforest.objectives.losses import HINGE, LogisticLoss, tangent_points
 from mipforest.searches.routing import convex_backend
-from mipforest.searches.routing.convex_relaxation import (
+from mipforest.searches.routing.convex_relaxation import measure_gains, node_for, solve_node
+from mipforest.searches.routing.dichotomies import Points, solve_split
+from mipforest.searches.routing.feature_branching import FeatureBackend, _Nodes, feature_workspace_for
+from mipforest.searches.routing.interior_point import (
+    EUCLIDEAN,
+    L1,
     UNLIMITED,
-    Charge,
-    measure_gains,
-    node_for,
-    solve_node,
+    Limits,
+    Norm,
+    workspace_for,
 )
-from mipforest.searches.routing.dichotomies import solve_split
-from mipforest.searches.routing.feature_branching import FeatureBackend, _Nodes
 from mipforest.searches.routing.plunge import COMPLETE, STOPPED, ConvexNodes
-from mipforest.searches.routing.small_svm import Points, workspace_for
 from mipforest.solvers.solution import closed
 from mipforest.testing.formulation_conformance import repeated
 
@@ -106,8 +107,8 @@ def test_the_search_agrees_with_a_matrix_solver(model, seed):
     assert by_search.objective == pytest.approx(by_matrix.objective, rel=2 * GAP)
 
 
-def node(X, sign, C, loss, right=None):
-    """A node's workspace, with margins for all samples and sides where they are given."""
+def node(X, sign, C, loss, right=None, norm=EUCLIDEAN):
+    """A node, with margins for all samples and sides where they are given."""
     kinks = loss.kinks()
     Z, d = np.concatenate([X * sign[:, None]] * len(kinks)), np.tile(sign, len(kinks))
     reward, capacity = np.repeat(kinks[:, 0], len(X)), np.repeat(C * kinks[:, 1], len(X))
@@ -116,16 +117,12 @@ def node(X, sign, C, loss, right=None):
         Z, d = np.concatenate([Z, X * side[:, None]]), np.concatenate([d, side])
         reward = np.concatenate([reward, np.where(right, 0.0, EPSILON)])
         capacity = np.concatenate([capacity, np.full(len(X), UNLIMITED)])
-    return node_for(Z, d, reward, capacity)
+    return node_for(Z, d, reward, capacity, norm, np.full(X.shape[1], float(norm.selectable > 0)))
 
 
-def value(work, charge):
-    solve_node(work, charge, 1e3, 1e-6, 60.0, 1e300)
-    return float(work.result[0])
-
-
-def every_feature(p, norm=HALF_SQUARED_L2):
-    return Charge(norm is L1, np.zeros(p), 0.0, np.inf)
+def value(node):
+    solve_node(node, Limits(1e300, 1e-6, 1.0, 60.0, 1e3))
+    return float(node.result[0])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -133,48 +130,45 @@ def every_feature(p, norm=HALF_SQUARED_L2):
 def test_the_relaxation_is_below_every_choice_of_features(seed, alpha):
     data = random_data(seed, n=30, p=4)
     C, budget = float(10.0 ** (seed - 1)), 1 + seed % 2
-    work = node(data.X, data.sign, C, HINGE)
-    relaxed = value(work, Charge(False, np.ones(4), float(budget), 1e300 if alpha == np.inf else alpha))
+    norm = Norm(1.0, 4.0, float(budget), 1e300 if alpha == np.inf else alpha)
+    relaxed = value(node(data.X, data.sign, C, HINGE, norm=norm))
     least = min(
-        value(node(np.ascontiguousarray(data.X[:, used]), data.sign, C, HINGE), every_feature(k))
-        + (alpha * (k - budget) if k > budget else 0.0)
+        value(node(data.X[:, used], data.sign, C, HINGE)) + (alpha * (k - budget) if k > budget else 0.0)
         for k in (range(1, 5) if alpha < np.inf else [budget])
         for used in map(list, combinations(range(4), k))
     )
-    assert value(node(data.X, data.sign, C, HINGE), every_feature(4)) * (1 - 1e-4) <= relaxed
+    assert value(node(data.X, data.sign, C, HINGE)) * (1 - 1e-4) <= relaxed
     assert relaxed <= least * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("norm", [HALF_SQUARED_L2, L1])
+@pytest.mark.parametrize("norm", [EUCLIDEAN, L1])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_gain_is_at_most_what_the_variable_is_worth(norm, seed):
     data, loss = random_data(seed, n=24, p=3), LogisticLoss(tangent_points("V0"))
-    X, charge = data.X - data.X.mean(axis=0), every_feature(3, norm)
+    X = data.X - data.X.mean(axis=0)
     right = X @ np.array([1.0, -0.5, 0.2]) >= 0
-    work = node(X[:20], data.sign[:20], 2.0, loss, right[:20])
-    before = value(work, charge)
+    solved = node(X[:20], data.sign[:20], 2.0, loss, right[:20], norm)
+    before = value(solved)
     tried = np.arange(20, 24)
     d, reward = np.tile([-1.0, 1.0], 4), np.tile([EPSILON, 0.0], 4)
-    gains, m = np.zeros(8), len(work.d)
-    measure_gains(
-        work, charge, X, np.repeat(tried, 2), d, reward, np.full(8, UNLIMITED), 1e3, np.zeros((m, 3)),
-        np.zeros((3, m)), gains,
-    )  # fmt: skip
+    gains = np.zeros(8)
+    measure_gains(solved, X, np.repeat(tried, 2), d, reward, np.full(8, UNLIMITED), 1e3, gains)
     assert gains.max() > 0
     compared = 0
     for k, gain in enumerate(gains):
         x = X[tried[k // 2]]
         more = node_for(
-            np.vstack([work.Z, d[k] * x]),
-            np.append(work.d, d[k]),
-            np.append(work.reward, reward[k]),
-            np.append(work.capacity, UNLIMITED),
+            np.vstack([solved.Z, d[k] * x]),
+            np.append(solved.d, d[k]),
+            np.append(solved.reward, reward[k]),
+            np.append(solved.capacity, UNLIMITED),
+            norm,
         )
         kept = np.append(right[:20], d[k] > 0)
         if np.isinf(l1_lp(np.vstack([X[:20], x]), np.ones(21), 1.0, LINE, kept, EPSILON)):
             continue  # no hyperplane keeps the side: the node is worth infinitely much
         compared += 1
-        assert before + gain <= value(more, charge) * (1 + 1e-5)
+        assert before + gain <= value(more) * (1 + 1e-5)
     assert compared >= 4
 
 
@@ -197,7 +191,7 @@ def test_the_least_choice_of_features_is_the_best_one_for_any_samples(seed, alph
     C = float(10.0 ** (seed - 1))
     nodes, sign = feature_nodes(seed, 16, 4, C, 2, alpha, grid=seed % 2 == 1)
     of = _Nodes(nodes)
-    work, choices = workspace_for(of.samples, 4), of.choices(0)
+    work, choices = feature_workspace_for(of.samples, 4), of.choices(0)
     for n in (6, len(sign)):  # bounds are handed down to more samples
         weight = np.where(np.arange(len(sign))[:, None] < n, nodes.weight, 0.0)
         choices = of.raised(work, 0, weight, choices, np.inf, other_samples=True)
@@ -212,11 +206,11 @@ def test_choices_that_are_halted_have_true_bounds_and_are_decided_later():
     of = _Nodes(nodes)
     best = svm(nodes.X, sign, 1.0, None, 2, 0.05)
     halted = of.decided(
-        workspace_for(of.samples, 6), 0, nodes.weight, of.choices(0), np.inf, np.ones(1, np.int64)
+        feature_workspace_for(of.samples, 6), 0, nodes.weight, of.choices(0), np.inf, np.ones(1, np.int64)
     )
     assert not halted.is_decided
     assert at_most(halted.least_bound, best)
-    later = of.decided(workspace_for(of.samples, 6), 0, nodes.weight, halted, np.inf)
+    later = of.decided(feature_workspace_for(of.samples, 6), 0, nodes.weight, halted, np.inf)
     assert later.is_decided
     assert later.least_bound == pytest.approx(best, rel=1e-5)
 
@@ -233,7 +227,7 @@ def test_a_gain_on_few_features_is_at_most_what_the_side_is_worth(seed):
     C = float(10.0 ** (seed - 1))
     nodes, _ = feature_nodes(seed, 14, 2, C, 2, np.inf)
     of = _Nodes(nodes)
-    points, work = Points(of.samples, nodes.weight, np.arange(2)), workspace_for(of.samples, 2)
+    points, work = Points(of.samples, nodes.weight, np.arange(2)), workspace_for(5 * len(nodes.X), 2)
     side, gains = np.zeros(len(points.weight), np.int64), np.zeros((2, len(points.weight)))
     kept = np.argsort(nodes.X @ [1.0, -0.6])[[0, 1, -2, -1]]
     side[points.at[kept]] = [-1, -1, 1, 1]
@@ -276,7 +270,7 @@ def test_choices_on_features_of_extreme_sizes_are_worth_what_they_are_scaled_or_
     nodes, sign = feature_nodes(0, 16, 4, 10.0, 2, alpha)
     scale = size**-2 if 1e-9 <= size <= 1e9 else 1.0
     of = _Nodes(replace(nodes, X=nodes.X * size, C=nodes.C * scale, alpha=alpha * scale))
-    work = workspace_for(of.samples, 4)
+    work = feature_workspace_for(of.samples, 4)
     proven = of.decided(work, 0, nodes.weight, of.choices(0), np.inf).least_bound
     # Without weights the rarer class is charged twice.
     assert 0.0 <= proven <= 2.0 * 10.0 * scale * min((sign > 0).sum(), (sign < 0).sum()) * (1 + 1e-9)
@@ -292,7 +286,7 @@ def test_choices_on_features_of_extreme_sizes_are_worth_what_they_are_scaled_or_
 def test_sides_of_points_of_extreme_sizes_never_prove_too_much(size, C):
     nodes, _ = feature_nodes(1, 14, 2, C, 2, np.inf)
     of = _Nodes(replace(nodes, X=nodes.X * size))
-    points, work = Points(of.samples, nodes.weight, np.arange(2)), workspace_for(of.samples, 2)
+    points, work = Points(of.samples, nodes.weight, np.arange(2)), workspace_for(5 * len(nodes.X), 2)
     side, gains = np.zeros(len(points.weight), np.int64), np.zeros((2, len(points.weight)))
     kept = np.argsort(nodes.X @ [1.0, -0.6])[[0, 1, -2, -1]]
     side[points.at[kept]] = [-1, -1, 1, 1]
@@ -370,10 +364,10 @@ def test_iterations_that_overflow_prove_nothing_and_break_nothing(monkeypatch, m
     optimum = problem.solve("routing", gap=GAP, time_limit=60).objective
     calls = count()
 
-    def now_and_then(work, *rest):
-        iterations = solve_node(work, *rest)
+    def now_and_then(node, *rest):
+        iterations = solve_node(node, *rest)
         if next(calls) % 3 == 0:
-            work.f[:], work.result[:] = np.nan, np.nan
+            node.work.f[:], node.result[:] = np.nan, np.nan
         return iterations
 
     monkeypatch.setattr(convex_backend, "solve_node", now_and_then)

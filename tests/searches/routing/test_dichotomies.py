@@ -7,10 +7,9 @@ from independent_routes import best_features, margin_qp, parted
 from formulations.margot import HfsMargot, SfsMargot
 from mipforest.data import Dataset
 from mipforest.searches.routing import feature_branching
-from mipforest.searches.routing.dichotomies import dichotomies_in_plane
+from mipforest.searches.routing.dichotomies import Points, dichotomies_in_plane
 from mipforest.searches.routing.feature_branching import _Nodes
 from mipforest.searches.routing.plunge import ConvexNodes
-from mipforest.searches.routing.small_svm import Points
 
 #: Nodes are solved to 1e-7, and values here are as small as 0.01: a smaller gap may stay open.
 GAP, EPSILON = 1e-4, 1e-2

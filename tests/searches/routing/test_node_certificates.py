@@ -15,7 +15,8 @@ from formulations.olct import BudgetedOlct, Olct, UnivariateOlct
 from mipforest.certificates import CertificateError, certify
 from mipforest.data import Dataset
 from mipforest.searches.routing import search as search_module
-from mipforest.searches.routing.convex_relaxation import UNLIMITED, A, W, node_for, solve_finely
+from mipforest.searches.routing.convex_relaxation import node_for, solve_finely
+from mipforest.searches.routing.interior_point import EUCLIDEAN, L1, UNLIMITED
 
 #: A formulation but for C.
 MODELS = {
@@ -111,13 +112,13 @@ def test_with_a_certificate_the_same_optimum_is_proven_at_a_large_penalty(tmp_pa
     check(result, path)
 
 
-@pytest.mark.parametrize("l1", [False, True])
-def test_sides_that_no_hyperplane_keeps_are_shown_by_a_ray(l1):
+@pytest.mark.parametrize("norm", [EUCLIDEAN, L1])
+def test_sides_that_no_hyperplane_keeps_are_shown_by_a_ray(norm):
     x = np.array([0.0, 0.1, 0.2])  # left, right, left
     d = np.array([-1.0, 1.0, -1.0])
-    node = node_for(x[:, None] * d[:, None], d, np.array([1e-3, 0.0, 1e-3]), np.full(3, UNLIMITED))
-    solve_finely(node, l1=l1, bias_limit=10.0, stop=500.0)
-    a = node.v[A]
+    node = node_for(x[:, None] * d[:, None], d, np.array([1e-3, 0.0, 1e-3]), np.full(3, UNLIMITED), norm)
+    solve_finely(node, bias_limit=10.0, stop=500.0)
+    a = node.a
     assert node.result[0] >= 500.0
     assert a @ d == pytest.approx(0.0, abs=1e-9 * a.max())
     assert abs(a @ node.Z[:, 0]) <= 1.0 + 1e-6  # what the ray adds is 0; the rest is the point of the node
@@ -127,9 +128,9 @@ def test_a_node_is_solved_to_many_digits():
     rng = np.random.default_rng(3)
     X, y = rng.random((12, 2)), np.where(rng.random(12) < 0.5, -1.0, 1.0)
     y[:2] = [-1.0, 1.0]
-    node = node_for(X * y[:, None], y, np.ones(12), np.full(12, 2000.0))
-    solve_finely(node, l1=False, bias_limit=100.0, stop=np.inf)
-    w, b = node.f[W], node.result[1]
+    node = node_for(X * y[:, None], y, np.ones(12), np.full(12, 2000.0), EUCLIDEAN)
+    solve_finely(node, bias_limit=100.0, stop=np.inf)
+    w, b = node.w, node.result[1]
     value = 0.5 * w @ w + 2000.0 * np.maximum(0.0, 1.0 - y * (X @ w + b)).sum()
     assert node.result[0] == pytest.approx(value, rel=1e-7)
 
