@@ -77,7 +77,7 @@ class Shared:
 
     def __init__(self) -> None:
         self.best, self.stop = math.inf, np.array([0, np.iinfo(np.int64).max])
-        self._part: Part | None = None
+        self._part: Slices | None = None
         self._lock = Lock()
 
     def learn(self, best: float, stop: bool = False) -> None:
@@ -87,7 +87,7 @@ class Shared:
             self.stop[0] = 1
             self._part = None  # a slice under way has it still
 
-    def part(self, kind: type[Part], problem: Any) -> Part:
+    def part(self, kind: type[Slices], problem: Any) -> Slices:
         """Return the part in the search, made once."""
         with self._lock:
             part = self._part
@@ -98,7 +98,7 @@ class Shared:
             return part
 
 
-class Part(ABC):
+class Slices(ABC):
     """The part of a worker in a search: tables that are built once, and slices.
 
     Parameters
@@ -142,13 +142,13 @@ def _learn(name: str, best: float, stop: bool) -> None:
     _state(name).learn(best, stop)
 
 
-def _compile(kind: type[Part], problem: Any) -> float:
+def _compile(kind: type[Slices], problem: Any) -> float:
     """Load the search on a worker; return the seconds if it had to be compiled."""
     return kind.compile(problem, TimeBudget())
 
 
 def _run(
-    name: str, kind: type[Part], problem: Any, best: float, left: float, work: bytes
+    name: str, kind: type[Slices], problem: Any, best: float, left: float, work: bytes
 ) -> tuple[bytes, float]:
     """Run a slice on a worker, for at most the seconds that are left; return what it has found, and its seconds."""
     began, shared = monotonic(), _state(name)
@@ -215,7 +215,7 @@ class Workers(Pool):
     patience = HAND_BACK
 
     def __init__(
-        self, address: str, kind: type[Part], problem: Any, budget: TimeBudget, time_limit: float = math.inf
+        self, address: str, kind: type[Slices], problem: Any, budget: TimeBudget, time_limit: float = math.inf
     ) -> None:
         self._kind, self._name = kind, f"{kind.__name__}-{uuid4().hex}"
         self._best, self._told, self._told_at = math.inf, math.inf, -math.inf

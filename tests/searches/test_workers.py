@@ -26,7 +26,7 @@ from mipforest.searches import workers as module
 from mipforest.searches.exact import search as exact_module
 from mipforest.searches.exact.search import exact_search
 from mipforest.searches.pool import Pool
-from mipforest.searches.workers import Part, Shared, Workers
+from mipforest.searches.workers import Shared, Slices, Workers
 from mipforest.time_budget import TimeBudget
 
 PAPERS_DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -288,7 +288,7 @@ def test_searches_on_two_processes_prove_the_same_optima(two):
     assert (alone.tree.w == there.tree.w).all()  # exact: the same starts, with the same arithmetic
 
 
-class Ending(Part):
+class Ending(Slices):
     """A part whose slices end their worker."""
 
     def __init__(self, problem):

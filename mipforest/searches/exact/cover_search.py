@@ -344,7 +344,7 @@ class CoverSearch:
         return end
 
     def each_threshold(
-        self, *, deadline: float = np.inf, look: Callable[[], bool] | None = None
+        self, *, deadline: float = np.inf, should_stop: Callable[[], bool] | None = None
     ) -> FloatArray:
         """Find the value of the best tree for every threshold of its root, of one level or two.
 
@@ -354,20 +354,20 @@ class CoverSearch:
 
         Parameters
         ----------
-        deadline, look
-            As for :meth:`run`; without ``look`` nothing stops it, and no thread is started.
+        deadline, should_stop
+            As for :meth:`run`; without ``should_stop`` nothing stops it, and no thread is started.
         """
         first = self._first_thresholds()
         if self.depth == 2 and not self.is_trivial:
             work = workspace((self.tables.all_rows(),) * 2, 1)
             value = np.full(int(first[-1]), self.cost)
             call = self.tables.loops, work, first, self.cost, value, self.stop
-            if look is None:
+            if should_stop is None:
                 evaluate_each(*call)
             else:
                 self._taken = 0.0
                 with ThreadPoolExecutor(1) as pool:
-                    self._watched(pool, deadline, look, evaluate_each, [call])
+                    self._watched(pool, deadline, should_stop, evaluate_each, [call])
             self.pairs = int(work.counts[0])
         else:
             value = np.concatenate([np.zeros(0), *self.rows.splits(self.cost)])
@@ -698,7 +698,7 @@ class CoverSearch:
         self,
         pool: ThreadPoolExecutor,
         deadline: float,
-        look: Callable[[], bool],
+        should_stop: Callable[[], bool],
         task: Callable[..., Any],
         calls: Sequence[tuple[Any, ...]],
     ) -> list[Any]:
@@ -706,7 +706,7 @@ class CoverSearch:
         running: list[Future[Any]] = [pool.submit(task, *call) for call in calls]
         try:
             while wait(running, timeout=INTERVAL).not_done:
-                self.interrupted = self.interrupted or look()
+                self.interrupted = self.interrupted or should_stop()
                 if self.interrupted or monotonic() >= deadline:
                     self.stop[FLAG] = 1
         except BaseException:
@@ -720,7 +720,7 @@ class CoverSearch:
         gap: float,
         deadline: float,
         threads: int | None,
-        look: Callable[[], bool],
+        should_stop: Callable[[], bool],
         max_pairs: int | None = None,
     ) -> tuple[bool, bool]:
         """Search; return whether it ended, and whether the caller stopped it.
@@ -733,7 +733,7 @@ class CoverSearch:
             On the clock of :func:`time.monotonic`.
         threads
             Thresholds of the root that are evaluated at a time.
-        look
+        should_stop
             Called now and then; returns whether to stop.
         max_pairs
             Pairs of sides after which the search stops; then one thread evaluates all.
@@ -742,7 +742,7 @@ class CoverSearch:
             return True, False
         self.stop[MAX_PAIRS] = np.iinfo(np.int64).max if max_pairs is None else max_pairs
         with ThreadPoolExecutor(min(AT_A_TIME, threads or os.cpu_count() or 1)) as pool:
-            submit = partial(self._watched, pool, deadline, look)
+            submit = partial(self._watched, pool, deadline, should_stop)
 
             if self.depth == 2:
                 return submit(self._two, [()])[0] == DONE, self.interrupted
@@ -759,7 +759,11 @@ class CoverSearch:
             if (smaller := self._smaller()) is not None:
                 part = monotonic() + SHARE_OF_FEWER * (deadline - monotonic())
                 _, self.interrupted = smaller.run(
-                    gap=0.0, deadline=min(deadline, part), threads=threads, look=look, max_pairs=max_pairs
+                    gap=0.0,
+                    deadline=min(deadline, part),
+                    threads=threads,
+                    should_stop=should_stop,
+                    max_pairs=max_pairs,
                 )
                 self.pairs += smaller.pairs
                 root = self._grow(smaller)

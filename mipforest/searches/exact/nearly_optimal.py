@@ -759,7 +759,7 @@ class _Listing:
         )
         if levels == FAST_LEVELS:
             search.solve()
-        elif search.run(gap=0.0, deadline=np.inf, threads=1, look=self.stopped)[1]:
+        elif search.run(gap=0.0, deadline=np.inf, threads=1, should_stop=self.stopped)[1]:
             raise Stopped
         return max(0.0, search.bound - self.tolerance)
 

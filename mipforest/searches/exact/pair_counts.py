@@ -484,11 +484,11 @@ class PairSearch(CoverSearch):
         return (int(self.tables.feature[j]), int(self.tables.threshold[j])) if j >= 0 else (-1, -1)
 
     def each_threshold(
-        self, *, deadline: float = np.inf, look: Callable[[], bool] | None = None
+        self, *, deadline: float = np.inf, should_stop: Callable[[], bool] | None = None
     ) -> FloatArray:
         """Find the value of the best tree for every threshold of its root; see :class:`CoverSearch`."""
         if self.depth != 2 or self.is_trivial:
-            return super().each_threshold(deadline=deadline, look=look)
+            return super().each_threshold(deadline=deadline, should_stop=should_stop)
         self._two()
         value: FloatArray = (self._of_side[0] + self.cost)[self.tables.place]
         return value
@@ -619,7 +619,7 @@ class PairSearch(CoverSearch):
         gap: float,
         deadline: float,
         threads: int | None,
-        look: Callable[[], bool],
+        should_stop: Callable[[], bool],
         max_pairs: int | None = None,
     ) -> tuple[bool, bool]:
         """Search; see :meth:`CoverSearch.run`."""
@@ -627,7 +627,7 @@ class PairSearch(CoverSearch):
             return True, False
         self.stop[MAX_PAIRS] = np.iinfo(np.int64).max if max_pairs is None else max_pairs
         with ThreadPoolExecutor(min(AT_A_TIME, threads or os.cpu_count() or 1)) as pool:
-            submit = partial(self._watched, pool, deadline, look)
+            submit = partial(self._watched, pool, deadline, should_stop)
             if self.depth == 2:
                 return submit(self._two, [()])[0] == DONE, self.interrupted
             if self.depth == 3 and (max_pairs is not None or self.rows.rank.size < cover_search.LONG):

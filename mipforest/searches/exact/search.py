@@ -20,7 +20,7 @@ from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, CoverSearch
 from mipforest.searches.exact.pair_counts import PairSearch, are_faster
 from mipforest.searches.exact.side_bounds import KEPT_DEPTH, Losses, keep_sides, known_sides
-from mipforest.searches.exact.slices import CoverSlices, SlicedSearch, Stated
+from mipforest.searches.exact.slices import CoverSlices, SlicedProblem, SlicedSearch
 from mipforest.searches.exact.tables import MAX_BYTES, MAX_SHORT_RANKS, Rows, bytes_of_ranks, kind_of
 from mipforest.searches.numbers import ANY_SIZE, require, require_charges, require_limits
 from mipforest.searches.workers import Workers
@@ -53,7 +53,7 @@ _ROWS: WeakKeyDictionary[Thresholds, list[tuple[Losses, int, Rows, float]]] = We
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class ExactResult:
     """What an exact search has found.
 
     Attributes
@@ -152,7 +152,7 @@ def exact_search(
     dask: str | None = None,
     budget: TimeBudget | None = None,
     box: Box | None = None,
-) -> Outcome:
+) -> ExactResult:
     """Search for the best tree of univariate splits.
 
     Parameters
@@ -220,28 +220,32 @@ def exact_search(
         rows, depth, cost=cost, tolerance=tolerance, incumbent=known, box=box, known_sides=sides
     )
 
-    def look() -> bool:
+    def should_stop() -> bool:
         if on_progress is None:
             return False
         value = (found.incumbent + base) / unit
         return bool(on_progress(value, float(lowered(np.asarray(found.bound))), found.pairs))
 
     if depth == 1 or (complete and depth == 2):
-        by_threshold = found.each_threshold(deadline=deadline, look=look)
+        by_threshold = found.each_threshold(deadline=deadline, should_stop=should_stop)
         ended, interrupted = not found.is_stopped, found.interrupted
     elif dask is not None and isinstance(found, SlicedSearch):
-        stated = Stated(rows, cost, tolerance, box, tiny_rows(problem.loss, rows))
+        stated = SlicedProblem(rows, cost, tolerance, box, tiny_rows(problem.loss, rows))
         with Workers(dask, CoverSlices, stated, budget or TimeBudget(), deadline - monotonic()) as workers:
             try:
                 ended, interrupted = found.hand_out(
-                    workers, gap=GAP_SHARE * gap, threads=threads or 1, look=look
+                    workers, gap=GAP_SHARE * gap, threads=threads or 1, should_stop=should_stop
                 )
             except ClusterError as error:
                 ended, interrupted, lost = False, False, str(error)
         by_threshold = found.by_threshold(thresholds.first)
     else:
         ended, interrupted = found.run(
-            gap=GAP_SHARE * gap, deadline=deadline, threads=threads, look=look, max_pairs=most_nodes
+            gap=GAP_SHARE * gap,
+            deadline=deadline,
+            threads=threads,
+            should_stop=should_stop,
+            max_pairs=most_nodes,
         )
         by_threshold = found.by_threshold(thresholds.first)
     if depth == KEPT_DEPTH:
@@ -250,7 +254,7 @@ def exact_search(
     if found.splits is not None:
         nodes = [-1 if f < 0 else thresholds.first[f] + t - 1 for f, t in found.tree()]
         chosen = _in_the_middle(np.array(nodes), thresholds, depth)
-    return Outcome(
+    return ExactResult(
         value=best if chosen is None else (found.incumbent + base) / unit,
         bound=float(lowered(np.asarray(found.bound))),
         chosen=chosen,

@@ -39,7 +39,7 @@ from mipforest.searches.exact.open_intervals import (
 )
 from mipforest.searches.exact.tables import Rows
 from mipforest.searches.pool import run_tasks
-from mipforest.searches.workers import SHARED_AFTER, Part, Shared, Workers
+from mipforest.searches.workers import SHARED_AFTER, Shared, Slices, Workers
 from mipforest.time_budget import TimeBudget
 
 
@@ -105,7 +105,7 @@ def put_in(intervals: Sequence[InnerInterval], n_features: int) -> OpenIntervals
     return state
 
 
-class Found(NamedTuple):
+class SliceResult(NamedTuple):
     """What a slice has found.
 
     Attributes
@@ -124,7 +124,7 @@ class Found(NamedTuple):
     pairs: int
 
 
-class Stated(NamedTuple):
+class SlicedProblem(NamedTuple):
     """What workers are sent of a problem.
 
     Attributes
@@ -157,16 +157,16 @@ class _Slice(NamedTuple):
     seconds: float
 
 
-class CoverSlices(Part):
+class CoverSlices(Slices):
     """A worker's part in the search: tables, and slices."""
 
-    def __init__(self, problem: Stated) -> None:
+    def __init__(self, problem: SlicedProblem) -> None:
         self._problem = problem
         self._searches: dict[int, SlicedSearch] = {}
 
     @classmethod
-    def compile(cls, problem: Stated, budget: TimeBudget) -> float:
-        """Load what slices run, or compile it; see :class:`~mipforest.searches.workers.Part`."""
+    def compile(cls, problem: SlicedProblem, budget: TimeBudget) -> float:
+        """Load what slices run, or compile it; see :class:`~mipforest.searches.workers.Slices`."""
 
         def run() -> None:
             for is_long in (False, True):  # sides of a deeper root, and the root of three levels
@@ -184,7 +184,7 @@ class CoverSlices(Part):
         gap: float,
         seconds: float,
         threads: int,
-    ) -> Found:
+    ) -> SliceResult:
         """Search below open intervals.
 
         Parameters
@@ -220,7 +220,7 @@ class SlicedSearch(CoverSearch):
 
     def slice(
         self, intervals: Any, *, t: int, gap: float, until: float, threads: int, shared: Shared
-    ) -> Found:
+    ) -> SliceResult:
         """Search below open intervals until a time; see :meth:`CoverSlices.run`."""
         self.stop, self.splits, self.pairs, self._works = shared.stop, None, 0, []
         self._known, found_at = min(self._known, shared.best), np.inf
@@ -251,7 +251,7 @@ class SlicedSearch(CoverSearch):
                     break
         self._collect()
         left = self.open if self.state is None else taken_out(self.state)
-        return Found(left, self.incumbent, self.splits, self.pairs)
+        return SliceResult(left, self.incumbent, self.splits, self.pairs)
 
     def _learn(self, value: float) -> None:
         """Take over the value of a tree that others know."""
@@ -286,7 +286,7 @@ class SlicedSearch(CoverSearch):
         *,
         gap: float,
         threads: int,
-        look: Callable[[], bool],
+        should_stop: Callable[[], bool],
         until: float = np.inf,
     ) -> tuple[bool, bool]:
         """Search on the workers of a cluster; return whether it ended, and whether the caller stopped it.
@@ -295,7 +295,7 @@ class SlicedSearch(CoverSearch):
         ----------
         workers
             The workers, whose part is :class:`CoverSlices`.
-        gap, look
+        gap, should_stop
             As for :meth:`~mipforest.searches.exact.cover_search.CoverSearch.run`.
         threads
             Thresholds of the root that are evaluated at a time in each slice.
@@ -318,13 +318,15 @@ class SlicedSearch(CoverSearch):
             self._begin_outer()
             if (smaller := self._smaller()) is not None:
                 share = monotonic() + SHARE_OF_FEWER * (until - monotonic())
-                _, interrupted = smaller.hand_out(workers, gap=0.0, threads=threads, look=look, until=share)
+                _, interrupted = smaller.hand_out(
+                    workers, gap=0.0, threads=threads, should_stop=should_stop, until=share
+                )
                 self.pairs += smaller.pairs
                 root = self._grow(smaller)
                 if interrupted:
                     return False, True
                 first = self._take_at(*root)
-        return self._share_out(first, workers, gap, threads, until, look)
+        return self._share_out(first, workers, gap, threads, until, should_stop)
 
     def _share_out(
         self,
@@ -333,7 +335,7 @@ class SlicedSearch(CoverSearch):
         gap: float,
         threads: int,
         until: float,
-        look: Callable[[], bool],
+        should_stop: Callable[[], bool],
     ) -> tuple[bool, bool]:
         """Hand out open intervals, the first one with its threshold before all, until none is left or the time is over.
 
@@ -365,7 +367,7 @@ class SlicedSearch(CoverSearch):
             seconds = min(task.seconds, until - monotonic())
             return workers.submit(self.depth, task.batch, task.t, gap, seconds, threads, best=self.incumbent)
 
-        def take(task: _Slice, found: Found) -> None:
+        def take(task: _Slice, found: SliceResult) -> None:
             under_way[:] = [other for other in under_way if other is not task.batch]
             self._take_back(found.open)
             self._note_taken(under_way)
@@ -376,7 +378,7 @@ class SlicedSearch(CoverSearch):
         def over() -> bool:
             nonlocal interrupted, out_of_time
             workers.publish(self.incumbent)
-            interrupted = interrupted or look()
+            interrupted = interrupted or should_stop()
             out_of_time = out_of_time or monotonic() >= workers.deadline
             return interrupted or monotonic() >= workers.deadline
 

@@ -13,7 +13,7 @@ from mipforest.searches.exact.domains import has_to_split, usable
 from mipforest.searches.exact.walks import TWO_WIDE, WIDE_LANES, choose_slots, walk_squared
 
 
-class Part(NamedTuple):
+class SquaredSide(NamedTuple):
     """Rows of a side in the order of every feature, as walks read them: no others, as each costs far more than a copy.
 
     Attributes
@@ -63,7 +63,7 @@ class SquaredTables(NamedTuple):
 
 
 @kernel
-def restrict(tables: SquaredTables, sides: tuple[Part, Part], f: int, t: int) -> None:
+def restrict(tables: SquaredTables, sides: tuple[SquaredSide, SquaredSide], f: int, t: int) -> None:
     """Write the rows below a threshold into one part, and those from it on into the other."""
     n, last = tables.weight_below[f], tables.weight_below.shape[1] - 1
     slots = int(n[t]) + TWO_WIDE - 1
@@ -75,7 +75,7 @@ def restrict(tables: SquaredTables, sides: tuple[Part, Part], f: int, t: int) ->
 
 
 @kernel
-def _copy(tables: SquaredTables, part: Part, f: int, first: int, beyond: int) -> None:
+def _copy(tables: SquaredTables, part: SquaredSide, f: int, first: int, beyond: int) -> None:
     """Write the rows with ranks in an interval into a part."""
     p, n = tables.rank.shape[0], int(tables.weight_below[0, tables.weight_below.shape[1] - 1])
     begin, N, steps = part.span[0], part.span[1], tables.walk.shape[1] // WIDE_LANES
@@ -109,7 +109,7 @@ def leaf_below(tables: SquaredTables, f: int, t: int, right: bool) -> float:
 
 @kernel
 def pair(
-    tables: SquaredTables, rows: Part, f: int, below: int, first: int, cost: float,
+    tables: SquaredTables, rows: SquaredSide, f: int, below: int, first: int, cost: float,
     totals: FloatArray, out: FloatArray,  # noqa: ARG001
 ) -> tuple[float, float]:  # fmt: skip
     """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""

@@ -23,7 +23,7 @@ from mipforest.searches.exact.plain import (
     losses_of_splits,
     take_all,
 )
-from mipforest.searches.exact.squared import Part, SquaredTables
+from mipforest.searches.exact.squared import SquaredSide, SquaredTables
 from mipforest.searches.exact.walks import (
     CLASSES_AT_A_TIME,
     LANES,
@@ -507,7 +507,7 @@ def _sides_of(tables: Any) -> tuple[Any, Any]:
         np.empty((p, N), np.int16),
         np.empty(N, np.int64),
     )
-    return Part(*shared, np.zeros(2, np.int64)), Part(*shared, np.zeros(2, np.int64))
+    return SquaredSide(*shared, np.zeros(2, np.int64)), SquaredSide(*shared, np.zeros(2, np.int64))
 
 
 def _all_rows(tables: Any) -> Any:
@@ -524,7 +524,7 @@ def _all_rows(tables: Any) -> Any:
     if isinstance(tables, ManyClasses):
         never = np.full(6, -1, np.int64)
         return LabelPart(tables.walk, tables.rank, tables.walk, tables.weight, tables.penalty, never, never)
-    return Part(tables.rank, tables.walk, tables.penalty, np.zeros(0, np.int64), span)
+    return SquaredSide(tables.rank, tables.walk, tables.penalty, np.zeros(0, np.int64), span)
 
 
 def _gathered(tables: GatheredTables, walk: NDArray[Any]) -> GatheredSide:

@@ -38,7 +38,7 @@ from mipforest.searches.hyperplanes.gap import made_feasible, settled, tightened
 from mipforest.searches.hyperplanes.line_moves import LineDescent, random_line
 from mipforest.searches.hyperplanes.node_moves import EXCHANGED, MAX_ROWS, NodeMoves, rows_at_most
 from mipforest.searches.pool import Threads, run_tasks
-from mipforest.searches.workers import Part, Shared, Workers
+from mipforest.searches.workers import Shared, Slices, Workers
 from mipforest.time_budget import TimeBudget
 
 #: Sizes of the samples that are searched before all: one is left out where all are fewer than this multiple of it.
@@ -74,7 +74,7 @@ Progress = Callable[[float, int], bool]
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class HyperplanesResult:
     """What a search has found.
 
     Attributes
@@ -110,7 +110,7 @@ def local_search(
     clock: Callable[[], float] = monotonic,
     on_progress: Progress = lambda value, steps: False,  # noqa: ARG005
     first: int = 0,
-) -> Outcome:
+) -> HyperplanesResult:
     """Search for a good tree.
 
     Parameters
@@ -136,7 +136,7 @@ def local_search(
     return search.run(starts, kicks, trees, first)
 
 
-class Start(Part):
+class Start(Slices):
     """A worker's part in the search: starts with their kicks, each from its number alone."""
 
     task: ClassVar[str] = "start"
@@ -146,12 +146,12 @@ class Start(Part):
 
     @classmethod
     def compile(cls, problem: HyperplaneProblem, budget: TimeBudget) -> float:
-        """Load what a start runs, or compile it; see :class:`~mipforest.searches.workers.Part`."""
+        """Load what a start runs, or compile it; see :class:`~mipforest.searches.workers.Slices`."""
         return compile_kernels(budget, problem)
 
     def run(
         self, shared: Shared, number: int, kicks: int, trees: Sequence[Hyperplanes], seed: int, seconds: float
-    ) -> Outcome:
+    ) -> HyperplanesResult:
         """Do a start; one that is stopped returns the tree that it has."""
 
         def stopped(value: float, steps: int) -> bool:
@@ -174,7 +174,7 @@ def search_on(
     nothing: Hyperplanes,
     seed: int,
     on_progress: Progress,
-) -> Outcome:
+) -> HyperplanesResult:
     """Search on the workers of a Dask cluster.
 
     Parameters
@@ -201,7 +201,7 @@ def search_on(
         share = kicks // count + (number < kicks % count)
         return workers.submit(number, share, trees if number == 0 else (), seed, seconds)
 
-    def take(number: int, found: Outcome) -> None:  # noqa: ARG001
+    def take(number: int, found: HyperplanesResult) -> None:  # noqa: ARG001
         nonlocal best, steps, done
         steps, done = steps + found.steps, done + found.ended
         best = min(best, found.tree, key=lambda tree: tree.value)
@@ -218,7 +218,7 @@ def search_on(
         if not np.isfinite(best.value):
             raise
         lost = str(error)
-    return Outcome(best, steps, done == count, interrupted, lost)
+    return HyperplanesResult(best, steps, done == count, interrupted, lost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,7 @@ class _Search:
         nothing = np.zeros((problem.n_branches, problem.X.shape[1]))
         self.best = Hyperplanes(nothing, np.zeros(problem.n_branches))
 
-    def run(self, starts: int, kicks: int, trees: Sequence[Hyperplanes], first: int) -> Outcome:
+    def run(self, starts: int, kicks: int, trees: Sequence[Hyperplanes], first: int) -> HyperplanesResult:
         """Search on samples that grow."""
         if not self.problem.n_upper:  # one node alone is solved, not searched
             starts, kicks = 1, 0
@@ -284,7 +284,7 @@ class _Search:
             if not whole:
                 pool = pool[: 1 if len(stages[k + 1].X) > MANY_SAMPLES else KEPT]
         complete = complete and done >= kicks and not self.stopped
-        return Outcome(self.best, self.steps, complete, self.interrupted)
+        return HyperplanesResult(self.best, self.steps, complete, self.interrupted)
 
     def _samples(self) -> list[HyperplaneProblem]:
         """Return the problems on growing samples, all samples last; each is part of the next one."""

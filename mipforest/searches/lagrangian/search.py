@@ -28,7 +28,7 @@ from scipy.optimize import linprog
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches.exact.boxes import Box
-from mipforest.searches.exact.search import Outcome
+from mipforest.searches.exact.search import ExactResult
 from mipforest.searches.lagrangian.closing import Closing
 from mipforest.searches.lagrangian.limited import LimitedTrees
 from mipforest.solvers.solution import closed
@@ -56,7 +56,7 @@ MAX_COMPLETE = 2e9
 
 
 @dataclass
-class Found:
+class LagrangianResult:
     """What is known of the trees within limits.
 
     Attributes
@@ -96,7 +96,7 @@ class Found:
 Guess = Callable[[UnivariateProblem, IntArray], IntArray | None]
 
 #: What searches for one exact tree: a problem, the value of a known tree and whether every threshold is asked for.
-ExactTree = Callable[[UnivariateProblem, float, bool], Outcome]
+ExactTree = Callable[[UnivariateProblem, float, bool], ExactResult]
 
 
 @dataclass
@@ -111,7 +111,7 @@ class LagrangianSearch:
         Finds one.
     guess
         Improves splits, from depth 3 on.
-    look
+    should_stop
         Called with what is known after every step; returning ``True`` ends the search.
     gap
         Relative gap within which the best tree will do.
@@ -122,22 +122,22 @@ class LagrangianSearch:
     trees: LimitedTrees
     exact_tree: ExactTree
     guess: Guess
-    look: Callable[[Found], bool]
+    should_stop: Callable[[LagrangianResult], bool]
     gap: float
     box: Box | None = None
-    found: Found = field(init=False)
+    found: LagrangianResult = field(init=False)
     _cuts: list[tuple[float, FloatArray]] = field(init=False, default_factory=list)
     _stopped: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         thresholds = self.trees.charges.thresholds
-        self.found = Found(np.full(len(thresholds), -np.inf), np.zeros(len(self.trees.use)))
+        self.found = LagrangianResult(np.full(len(thresholds), -np.inf), np.zeros(len(self.trees.use)))
         if self.box is not None:
             self.found.bounds[~self.box.allowed[0][thresholds.feature]] = np.inf
 
     def run(
         self, start: IntArray | None = None, *, prices: FloatArray | None = None, cutoff: float = np.inf
-    ) -> Found:
+    ) -> LagrangianResult:
         """Search.
 
         Parameters
@@ -171,7 +171,7 @@ class LagrangianSearch:
             found.bounds = np.maximum(found.bounds, trees.rounded_up(cost - closing.rounding))
             if not np.isfinite(min(cost, found.cost)):
                 self._explain()
-            self.look(found)
+            self.should_stop(found)
             return found
         if prices is None:
             prices = np.zeros(len(found.prices))
@@ -226,7 +226,7 @@ class LagrangianSearch:
     def _ended(self) -> bool:
         """Return whether nothing is left to search, or no time."""
         found = self.found
-        self._stopped = self._stopped or self.look(found)
+        self._stopped = self._stopped or self.should_stop(found)
         return self._stopped or closed(found.cost, found.bound, self.gap, self.trees.spread)
 
     # ------------------------------------------------------------------ the relaxation
@@ -368,5 +368,5 @@ class LagrangianSearch:
                 )
                 found.infeasible = f"every tree exceeds some limit: {excess}, or more"
                 return
-            if np.isfinite(found.cost) or self._stopped or self.look(found):
+            if np.isfinite(found.cost) or self._stopped or self.should_stop(found):
                 return

@@ -28,7 +28,7 @@ from mipforest.time_budget import TimeBudget
 from mipforest.trees import Tree
 
 if TYPE_CHECKING:
-    from mipforest.searches.local.search import Outcome
+    from mipforest.searches.local.search import LocalResult
 
 
 class LocalSearch(TreeSearch):
@@ -89,7 +89,7 @@ class LocalSearch(TreeSearch):
 
     def improved(
         self, charges: TreeCharges, X: FloatArray, tree: Tree, budget: TimeBudget, **options: Any
-    ) -> Outcome:
+    ) -> LocalResult:
         """Improve a tree for what is charged, without a model: what formulations ask before they have one.
 
         Parameters

@@ -29,7 +29,7 @@ from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Wo
 from mipforest.searches.local.sweeps import MARGIN_ROOM
 from mipforest.searches.numbers import LARGEST_ADDED, require, require_charges, require_limits
 from mipforest.searches.pool import Pool, Threads, run_tasks
-from mipforest.searches.workers import Part, Shared, Workers
+from mipforest.searches.workers import Shared, Slices, Workers
 from mipforest.time_budget import TimeBudget
 from mipforest.trees.sides import midpoint
 
@@ -60,7 +60,7 @@ LEFT_AFTER = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class LocalResult:
     """What a local search has found.
 
     Attributes
@@ -136,7 +136,7 @@ def local_search(
     budget: TimeBudget | None = None,
     only: int | None = None,
     keep: int = 1,
-) -> Outcome:
+) -> LocalResult:
     """Search for a good tree from many starts.
 
     With :data:`MANY` samples, unless splits are hyperplanes, all starts work on a part of them first; the best ones are
@@ -190,7 +190,7 @@ def local_search(
         require("local-search", "intercepts of a start", tree.b, least=-np.inf, most=np.inf)
     samples, features = samples_of(problem, tie_break=tie_break, hyperplanes=hyperplanes)
     fixed: dict[str, Any] = {"hyperplanes": hyperplanes, "seed": seed, "tie_break": tie_break}
-    on_part: Outcome | None = None
+    on_part: LocalResult | None = None
     if starts > 0 and only is None and problem.margin is None and len(problem.X) >= MANY:
         parts = 1 + int(np.log(len(problem.X) / MANY) / np.log(PART))  # one within the other
         on_part = local_search(
@@ -278,7 +278,7 @@ def local_search(
         ended &= on_part.ended
         lost = lost or on_part.lost
     found_trees = tuple(found.tree for found in kept)
-    return Outcome(
+    return LocalResult(
         kept[0].value,
         found_trees[0],
         values,
@@ -417,7 +417,7 @@ def _direction(
     return w
 
 
-class Start(Part):
+class Start(Slices):
     """A worker's part in the search: starts, each from its number alone."""
 
     task: ClassVar[str] = "start"
@@ -427,7 +427,7 @@ class Start(Part):
 
     @classmethod
     def compile(cls, problem: tuple[LocalProblem, int, dict[str, Any]], budget: TimeBudget) -> float:
-        """Load what a start runs, or compile it; see :class:`~mipforest.searches.workers.Part`."""
+        """Load what a start runs, or compile it; see :class:`~mipforest.searches.workers.Slices`."""
         return compile_kernels(budget, oblique=problem[0].margin is not None)
 
     def run(self, shared: Shared, number: int) -> Ended:

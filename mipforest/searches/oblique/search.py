@@ -156,7 +156,7 @@ class Cover:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SubtreeResult:
     """What is known of the best tree for some groups.
 
     Attributes
@@ -334,7 +334,7 @@ class ObliqueSearch:
         exact: bool,
         untouched: bool = False,
         top: bool = False,
-    ) -> Found:
+    ) -> SubtreeResult:
         """Search the trees of the levels from one on, for the groups that reach it.
 
         Parameters
@@ -387,10 +387,10 @@ class ObliqueSearch:
         if not exact and len(queue.heap) <= MOST_KEPT:
             kept = Cover([entry[3] for entry in queue.heap], without.cover)
         if without.bound <= least:
-            return Found(without.bound, without.tree, without.proven, kept)
+            return SubtreeResult(without.bound, without.tree, without.proven, kept)
         if queue.best_value <= least:
-            return Found(queue.best_value, queue.best, True, kept)
-        return Found(least, without.tree, False, kept)
+            return SubtreeResult(queue.best_value, queue.best, True, kept)
+        return SubtreeResult(least, without.tree, False, kept)
 
     def _begin(self, level: int, groups: IntArray, cover: Cover | None) -> _Queue:
         """Return the open boxes of a level above the last one."""
@@ -450,21 +450,21 @@ class ObliqueSearch:
 
     def _without_split(
         self, level: int, groups: IntArray, cover: Any, keep: float, *, exact: bool, untouched: bool
-    ) -> Found:
+    ) -> SubtreeResult:
         """Return what the groups cost where a level above the last one does not split."""
         if not self.problem.given_labels:
             return self._leaf(groups, exact=exact, untouched=untouched)
         below = None if cover is None else cover.without
         return self._solve(level + 1, groups, below, keep, exact=exact, untouched=untouched)
 
-    def _leaf(self, groups: IntArray, *, exact: bool, untouched: bool) -> Found:
+    def _leaf(self, groups: IntArray, *, exact: bool, untouched: bool) -> SubtreeResult:
         """Return what the groups cost in one leaf of the best label."""
         problem = self.problem
         if exact and 0 < problem.size[groups].sum() < problem.N_min:
-            return Found(np.inf)
+            return SubtreeResult(np.inf)
         cost, label = problem.of_leaf(groups)
         tree = label if problem.given_labels else None
-        return Found(cost + (problem.least_price if untouched else 0.0), tree, True)
+        return SubtreeResult(cost + (problem.least_price if untouched else 0.0), tree, True)
 
     def _width(self, box: Box) -> float:
         return float(box.half.max())
@@ -588,7 +588,7 @@ class ObliqueSearch:
 
     def _solve_last(
         self, groups: IntArray, cover: Boxes | None, keep: float, *, exact: bool, untouched: bool
-    ) -> Found:
+    ) -> SubtreeResult:
         """Search the splits of the last level."""
         problem, own, directions = self.problem, self.levels[-1], self._directions
         most, at_once = STEPS_FOR_A_BOUND, STEPS_AT_ONCE
@@ -642,11 +642,11 @@ class ObliqueSearch:
             kept = Boxes(store.centre[boxes], store.half[boxes], store.item[boxes], store.bound[boxes])
         if least >= target:
             if leaf.bound <= min(keep, rest):
-                return Found(leaf.bound, leaf.tree, True, kept)
-            return Found(target, tree, False, kept, value)
+                return SubtreeResult(leaf.bound, leaf.tree, True, kept)
+            return SubtreeResult(target, tree, False, kept, value)
         if reason == FOUND:
             least = max(least, float(store.best[0]))
-        return Found(least, tree, proven, kept, value)
+        return SubtreeResult(least, tree, proven, kept, value)
 
     def _centre(self, own: Level, store: Store) -> Split:
         """Return the best centre of a store as a split."""

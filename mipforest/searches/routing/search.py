@@ -27,7 +27,7 @@ from mipforest.searches.routing.plunge import (
     ConvexNodes,
     PlungeResult,
 )
-from mipforest.searches.workers import Part, Shared
+from mipforest.searches.workers import Shared, Slices
 from mipforest.time_budget import TimeBudget
 
 #: Nodes after which another search improves the best tree: before, it would take longer than many a proof.
@@ -85,7 +85,7 @@ class _Open:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RoutingResult:
     """Result of a search.
 
     Attributes
@@ -252,7 +252,7 @@ def within_gap(best: float, gap: float) -> float:
     return best - gap * abs(best) if np.isfinite(best) else best
 
 
-class PlungeSlices(Part):
+class PlungeSlices(Slices):
     """A worker's part in the search: the backend, and slices that plunge below open nodes."""
 
     def __init__(self, problem: tuple[type[Backend], ConvexNodes]) -> None:
@@ -261,7 +261,7 @@ class PlungeSlices(Part):
 
     @classmethod
     def compile(cls, problem: tuple[type[Backend], ConvexNodes], budget: TimeBudget) -> float:
-        """Load what the backend runs, or compile it; see :class:`~mipforest.searches.workers.Part`."""
+        """Load what the backend runs, or compile it; see :class:`~mipforest.searches.workers.Slices`."""
         return problem[0].compile(budget)
 
     def run(
@@ -417,7 +417,7 @@ class RoutingSearch:
         deadline: float,
         floor: float = -np.inf,
         on_progress: Callable[[float, float, int], bool | None] | None = None,
-    ) -> Outcome:
+    ) -> RoutingResult:
         """Search until the best tree is proven, the deadline has come, or the caller stops it.
 
         Parameters
@@ -468,7 +468,9 @@ class RoutingSearch:
                 lost = str(error)
         bound = self.bound if self._writer is None else self._close_open(self._writer)
         ended = not self._heap and not self._stack and not self._running
-        return Outcome(bound, self.nodes, ended and bound >= self._within_gap(), interrupted, ended, lost)
+        return RoutingResult(
+            bound, self.nodes, ended and bound >= self._within_gap(), interrupted, ended, lost
+        )
 
     @property
     def _busy(self) -> list[Future[PlungeResult]]:

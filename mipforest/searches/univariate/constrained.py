@@ -49,7 +49,7 @@ from mipforest.trees.topology import subtree
 
 if TYPE_CHECKING:
     from mipforest.searches.exact.boxes import Box
-    from mipforest.searches.exact.search import Outcome
+    from mipforest.searches.exact.search import ExactResult
     from mipforest.searches.lagrangian.limited import LimitedTrees
     from mipforest.searches.lagrangian.search import LagrangianSearch
 
@@ -814,7 +814,7 @@ class Constrained:
 
     def _searched(
         self, charged: UnivariateProblem, best: float, within: Box | None, depth: int | None = None
-    ) -> Outcome:
+    ) -> ExactResult:
         """Search for a tree below a value, in a box if one is given, of all levels unless told otherwise."""
         from mipforest.searches.exact.search import LEAST_ON_WORKERS, compile_kernels, exact_search
 
@@ -893,10 +893,10 @@ class Constrained:
         thresholds = charged.thresholds
         X = thresholds.X[thresholds.group]
 
-        def look(_: object) -> bool:
+        def should_stop(_: object) -> bool:
             return self._tell(self.incumbent.value, self.bound, 0) or self.driver.over()
 
-        def exact_tree(relaxed: UnivariateProblem, best: float, complete: bool) -> Outcome:
+        def exact_tree(relaxed: UnivariateProblem, best: float, complete: bool) -> ExactResult:
             compile_kernels(budget, relaxed, topology.depth)
             return exact_search(
                 relaxed,
@@ -931,7 +931,7 @@ class Constrained:
             return thresholds.decode(thresholds.encode(chosen_features(better), -better.b))
 
         trees = LimitedTrees.of(charged, topology.depth, sums)
-        return LagrangianSearch(trees, exact_tree, guess, look, settings.gap, box)
+        return LagrangianSearch(trees, exact_tree, guess, should_stop, settings.gap, box)
 
     def _listed(
         self,

@@ -19,7 +19,7 @@ from mipforest.time_budget import TimeBudget
 from mipforest.trees import Tree
 
 if TYPE_CHECKING:
-    from mipforest.searches.exact.search import Outcome
+    from mipforest.searches.exact.search import ExactResult
 
 #: What is told where a cluster is given and the problem has no open nodes to hand out.
 ON_ONE_MACHINE = "exact-search runs on this machine alone: a cluster helps it from depth 3 on"
@@ -62,7 +62,9 @@ class ExactSearch(TreeSearch):
     takes_targets: ClassVar[bool] = True
     takes_dask: ClassVar[bool] = True
 
-    def outcome(self, problem: UnivariateProblem, depth: int, budget: TimeBudget, **options: Any) -> Outcome:
+    def outcome(
+        self, problem: UnivariateProblem, depth: int, budget: TimeBudget, **options: Any
+    ) -> ExactResult:
         """Search for the best tree of what is charged, without a model: what formulations ask before they have one.
 
         Parameters
