@@ -270,7 +270,7 @@ class LabelsLoss(LeafLoss):
         """
         labels = np.arange(max(2, int(y.max(initial=0)) + 1))
         wrong = (y[:, :, None] != labels) * self.target_weight[:, None]
-        return np.asarray(weight[:, None] * wrong.reshape(len(y), -1))
+        return np.asarray(weight[:, None] * wrong.reshape(len(y), y.shape[1] * len(labels)))
 
     def of_sums(self, sums: FloatArray, least: float) -> FloatArray:
         T = len(self.target_weight)
