@@ -225,3 +225,12 @@ def contract_of_labels():
 @pytest.mark.parametrize("contract", contract_of_labels(), ids=str)
 def test_labels_hold_the_contract(contract):
     contract()
+
+
+@pytest.mark.parametrize("N_min", [1, 2])
+def test_features_that_part_nothing_leave_one_leaf(N_min):
+    y = np.array([[0, 1, 2], [1, 1, 0], [1, 0, 2], [1, 1, 2]])
+    data = Dataset.from_arrays(np.full((4, 2), 3.0), y, task="classification")
+    found = Multi(N_min=N_min).build(data, 3).solve("exact-search", time_limit=60)
+    assert found.status == "optimal"
+    assert same(found.objective, 1.0)
