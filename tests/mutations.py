@@ -57,8 +57,8 @@ FAULTS = (
     Fault(
         "constraints: nodes below the root may split on what the root may",
         f"{EXACT}/boxes.py",
-        "use[side, child, :p], use[side, child, p + MUST] = box.allowed[t], box.must[t]",
-        "use[side, child, :p], use[side, child, p + MUST] = box.allowed[0], box.must[t]",
+        "use[side, child, :p], use[side, child, p + MUST] = self.allowed[t], self.must[t]",
+        "use[side, child, :p], use[side, child, p + MUST] = self.allowed[0], self.must[t]",
         ("searches/test_constrained_trees.py", "test_custom_constraints.py", "problem"),
     ),
     Fault(
@@ -67,6 +67,13 @@ FAULTS = (
         "if not is_paid and cost > room:",
         "if not is_paid and cost + 1e-6 > room:",
         ("searches/test_constrained_trees.py", "test_custom_constraints.py", "problem"),
+    ),
+    Fault(
+        "exact search: what samples that move can change is left out of the bound of another root",
+        "mipforest/searches/exact/pair_counts.py",
+        "bound = bounds[side] - lost[side]",
+        "bound = bounds[side] - 0.5 * lost[side]",
+        ("searches/exact",),
     ),
     Fault(
         "routing: the value of a dual point is a little too high",

@@ -1,4 +1,4 @@
-r"""Exact search of two and three levels on tables of few thresholds, by sums over pairs of thresholds.
+r"""Exact search of trees on tables of few thresholds, by sums over pairs of thresholds.
 
 Let :math:`S_j` be the rows of S from threshold j on, and :math:`S_{jk}` those from both j and k on. The sums of a loss
 over all :math:`S_{jk}` give those of every leaf of a tree of two levels: with the root j, its children split by k have
@@ -22,6 +22,9 @@ of all. Moving rows of weight m to the other side changes a number of errors by 
 
 and the same with the other sides. Roots whose bounds leave no better tree are not evaluated. Of other losses, only
 :math:`S_q \subseteq S_r` says something: fewer rows never lose more.
+
+**Deeper trees** are searched in the same way, but that each side of a root is a search of one level less, for a tree
+that is better than what the other side leaves.
 
 A table where features have many values has too many pairs: covers take that (:mod:`mipforest.searches.exact.covers`).
 """
