@@ -33,6 +33,9 @@ from mipforest.searches import kernel
 #: x x' (p, p); after them its coefficients (p), and half the slope of the loss along each (p).
 LINEAR = 8
 
+#: Of trees that grow: leaves that will be linear are constant, by the first three of their statistics.
+GROWN = 9
+
 #: Share of the loss of one leaf up to which values are exact; improvements below it do not count.
 ACCURACY = 1e-6
 

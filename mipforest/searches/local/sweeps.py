@@ -45,7 +45,7 @@ from mipforest.searches.leaf_sums import (
     loss_of_sums,
     loss_of_vector,
 )
-from mipforest.searches.local.leaves import LINEAR, PRESCRIPTION, lasso_cost, prescription_cost
+from mipforest.searches.local.leaves import GROWN, LINEAR, PRESCRIPTION, lasso_cost, prescription_cost
 from mipforest.searches.local.state import (
     LEAF,
     LEVEL,
@@ -109,6 +109,8 @@ def leaf_cost(kind: int, loss: float, impurity: float, total: FloatArray) -> flo
         return _cost_of_labels(kind - LABELS, loss, impurity, total)
     if kind > PRESCRIPTION:
         return prescription_cost(kind - PRESCRIPTION, loss > 0.0, total)
+    if kind == GROWN:
+        return loss_of_sums(SQUARED, total[0], total[1], total[2])
     if len(total) > 3:
         return loss_of_vector(kind, total, total, 0.0)
     return loss_of_sums(kind, total[0], total[1], total[2])
@@ -333,7 +335,9 @@ def _fill_lists(
 @glue
 def growth_kind(samples: Samples) -> int:
     """Return the loss by which starts grow."""
-    return SQUARED if samples.kind == ABSOLUTE or samples.kind == LINEAR else samples.kind
+    if samples.kind == LINEAR:
+        return GROWN
+    return SQUARED if samples.kind == ABSOLUTE else samples.kind
 
 
 @kernel
