@@ -99,6 +99,15 @@ AT_A_TIME = 8
 _INTERVALS, _POOL = 64, 1024
 
 
+#: Does a task for each of some calls, and returns what they return.
+Submit = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], list[Any]]
+
+
+def on_this_thread(task: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Return what calls of a task return, one after the other."""
+    return [task(*call) for call in calls]
+
+
 # ---------------------------------------------------------------------- open intervals of three levels
 
 
@@ -403,6 +412,10 @@ class CoverSearch:
         for f, low, high, bound in intervals:
             part = bounds[first[f] - 1 + low : first[f] + high]
             np.minimum(part, bound + self.cost, out=part)
+        return self._without_small_sides(bounds, first)
+
+    def _without_small_sides(self, bounds: FloatArray, first: IntArray) -> FloatArray:
+        """Write that no tree has a threshold at its root that leaves a side too small."""
         for f, (low, high) in enumerate(self.rows.allowed().tolist()):
             bounds[first[f] : first[f] + low - 1] = np.inf
             bounds[first[f] + high : first[f + 1]] = np.inf
@@ -415,7 +428,7 @@ class CoverSearch:
             return
         self._begin_three()
         if is_long:
-            self._batches_of_three(0.0, lambda task, calls: [task(*call) for call in calls])
+            self._batches_of_three(0.0, on_this_thread)
         if is_short:
             self._begin_three()
             self._works = []
@@ -558,7 +571,7 @@ class CoverSearch:
         self._works[j] = work
         return True
 
-    def _batches_of_three(self, gap: float, submit: Callable[..., list[Any]]) -> bool:
+    def _batches_of_three(self, gap: float, submit: Submit) -> bool:
         """Evaluate open intervals, many at a time, until none is left or the search is stopped."""
         while True:
             taken = self._take(AT_A_TIME, gap)
@@ -673,8 +686,10 @@ class CoverSearch:
         """Search on this thread; return whether it ended, and was not stopped."""
         if self.is_trivial:
             return True
-        if self.depth == 2:
-            return self._two() == DONE
+        return self._two() == DONE if self.depth == 2 else self._solve_deeper()
+
+    def _solve_deeper(self) -> bool:
+        """Search trees of three levels and more on this thread; return whether it ended."""
         if self.depth == 3:
             self._begin_three()
             end = self._loop(0.0)
@@ -743,53 +758,70 @@ class CoverSearch:
         self.stop[MAX_PAIRS] = np.iinfo(np.int64).max if max_pairs is None else max_pairs
         with ThreadPoolExecutor(min(AT_A_TIME, threads or os.cpu_count() or 1)) as pool:
             submit = partial(self._watched, pool, deadline, should_stop)
-
             if self.depth == 2:
-                return submit(self._two, [()])[0] == DONE, self.interrupted
-            if self.depth == 3:
-                self._begin_three()
-                if max_pairs is not None or self.rows.rank.size < LONG:
-                    ended = submit(self._loop, [(gap,)])[0] == DONE
-                else:
-                    ended = self._batches_of_three(gap, submit)
-                self._collect()
-                return ended, self.interrupted
-            self._begin_outer()
-            first, batches = None, 0
-            if (smaller := self._smaller()) is not None:
-                part = monotonic() + SHARE_OF_FEWER * (deadline - monotonic())
-                _, self.interrupted = smaller.run(
-                    gap=0.0,
-                    deadline=min(deadline, part),
-                    threads=threads,
-                    should_stop=should_stop,
-                    max_pairs=max_pairs,
-                )
-                self.pairs += smaller.pairs
-                root = self._grow(smaller)
-                if self.interrupted or monotonic() >= deadline:
-                    return False, self.interrupted
-                first = self._take_at(*root)
-            while True:
-                # Deep trees take long: the first few are known before many are begun.
-                batch: list[tuple[OuterInterval, int]] = []
-                if first is not None:
-                    batch, first = [first], None
-                while len(batch) < min(AT_A_TIME, 2 ** (batches // 2)):
-                    interval = self._take_outer(gap)
-                    if interval is None:
-                        break
-                    batch.append((interval, 0))
-                if not batch:
-                    return True, self.interrupted
-                batches += 1
-                self._taken = min(interval.bound for interval, _ in batch)
-                results = submit(self._evaluate_outer, batch)
-                for (interval, _), found in zip(batch, results, strict=True):
-                    self._close_outer(interval, found)
-                self._taken = np.inf
-                if self.is_stopped or (max_pairs is not None and self.pairs >= max_pairs):
-                    return not self.open and not self.is_stopped, self.interrupted
+                ended = submit(self._two, [()])[0] == DONE
+            else:
+                ended = self._run_deeper(submit, gap, deadline, threads, should_stop, max_pairs)
+        return ended, self.interrupted
+
+    def _is_short(self, max_pairs: int | None) -> bool:
+        """Return whether one thread evaluates all thresholds of a root of three levels."""
+        return max_pairs is not None or self.rows.rank.size < LONG
+
+    def _run_deeper(
+        self,
+        submit: Submit,
+        gap: float,
+        deadline: float,
+        threads: int | None,
+        should_stop: Callable[[], bool],
+        max_pairs: int | None,
+    ) -> bool:
+        """Search trees of three levels and more by tasks on threads; return whether it ended."""
+        if self.depth == 3:
+            self._begin_three()
+            if self._is_short(max_pairs):
+                ended = bool(submit(self._loop, [(gap,)])[0] == DONE)
+            else:
+                ended = self._batches_of_three(gap, submit)
+            self._collect()
+            return ended
+        self._begin_outer()
+        first, batches = None, 0
+        if (smaller := self._smaller()) is not None:
+            part = monotonic() + SHARE_OF_FEWER * (deadline - monotonic())
+            _, self.interrupted = smaller.run(
+                gap=0.0,
+                deadline=min(deadline, part),
+                threads=threads,
+                should_stop=should_stop,
+                max_pairs=max_pairs,
+            )
+            self.pairs += smaller.pairs
+            root = self._grow(smaller)
+            if self.interrupted or monotonic() >= deadline:
+                return False
+            first = self._take_at(*root)
+        while True:
+            # Deep trees take long: the first few are known before many are begun.
+            batch: list[tuple[OuterInterval, int]] = []
+            if first is not None:
+                batch, first = [first], None
+            while len(batch) < min(AT_A_TIME, 2 ** (batches // 2)):
+                interval = self._take_outer(gap)
+                if interval is None:
+                    break
+                batch.append((interval, 0))
+            if not batch:
+                return True
+            batches += 1
+            self._taken = min(interval.bound for interval, _ in batch)
+            results = submit(self._evaluate_outer, batch)
+            for (interval, _), found in zip(batch, results, strict=True):
+                self._close_outer(interval, found)
+            self._taken = np.inf
+            if self.is_stopped or (max_pairs is not None and self.pairs >= max_pairs):
+                return not self.open and not self.is_stopped
 
     # ------------------------------------------------------------------ trees
 

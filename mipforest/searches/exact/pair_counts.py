@@ -31,11 +31,8 @@ A table where features have many values has too many pairs: covers take that (:m
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -44,9 +41,15 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.searches import entry, kernel
-from mipforest.searches.exact import cover_search
 from mipforest.searches.exact.boxes import Box
-from mipforest.searches.exact.cover_search import AT_A_TIME, CoverSearch, Evaluated, under
+from mipforest.searches.exact.cover_search import (
+    AT_A_TIME,
+    CoverSearch,
+    Evaluated,
+    Submit,
+    on_this_thread,
+    under,
+)
 from mipforest.searches.exact.covers import DONE, FLAG, MAX_PAIRS, STOPPED
 from mipforest.searches.exact.plain import loss_of_rest
 from mipforest.searches.exact.tables import Rows
@@ -502,10 +505,7 @@ class PairSearch(CoverSearch):
             return super().by_threshold(first)
         own = np.where(self._use[0, :-1] > 0, self._of_side.sum(axis=0) + self.cost, np.inf)
         bounds: FloatArray = own[self.tables.place]
-        for f, (low, high) in enumerate(self.rows.allowed().tolist()):
-            bounds[first[f] : first[f] + low - 1] = np.inf
-            bounds[first[f] + high : first[f + 1]] = np.inf
-        return bounds
+        return self._without_small_sides(bounds, first)
 
     # ------------------------------------------------------------------ three levels and more
 
@@ -590,7 +590,7 @@ class PairSearch(CoverSearch):
         #: Roots, those of the best trees of two levels first.
         self._order = np.argsort(self._of_all(), kind="stable").tolist() if self.stop[MAX_PAIRS] > 0 else []
 
-    def _search_roots(self, gap: float, submit: Callable[..., list[Any]], most: int = 1) -> bool:
+    def _search_roots(self, gap: float, submit: Submit, most: int = 1) -> bool:
         """Evaluate roots, some at a time, until none is left or the search is stopped; return whether none is left."""
         self._begin()
         while roots := self._roots(gap):
@@ -608,35 +608,18 @@ class PairSearch(CoverSearch):
 
     # ------------------------------------------------------------------ run
 
-    def solve(self) -> bool:
-        """Search on this thread; return whether it ended, and was not stopped."""
-        if self.is_trivial:
-            return True
-        if self.depth == 2:
-            return self._two() == DONE
-        return self.solve_within(0.0)
+    def _solve_deeper(self) -> bool:
+        return self._search_roots(0.0, on_this_thread)
 
-    def run(
+    def _run_deeper(
         self,
-        *,
+        submit: Submit,
         gap: float,
-        deadline: float,
-        threads: int | None,
-        should_stop: Callable[[], bool],
-        max_pairs: int | None = None,
-    ) -> tuple[bool, bool]:
-        """Search; see :meth:`CoverSearch.run`."""
-        if self.is_trivial:
-            return True, False
-        self.stop[MAX_PAIRS] = np.iinfo(np.int64).max if max_pairs is None else max_pairs
-        with ThreadPoolExecutor(min(AT_A_TIME, threads or os.cpu_count() or 1)) as pool:
-            submit = partial(self._watched, pool, deadline, should_stop)
-            if self.depth == 2:
-                return submit(self._two, [()])[0] == DONE, self.interrupted
-            if self.depth == 3 and (max_pairs is not None or self.rows.rank.size < cover_search.LONG):
-                return submit(self.solve_within, [(gap,)])[0], self.interrupted
-            return self._search_roots(gap, submit, AT_A_TIME), self.interrupted
-
-    def solve_within(self, gap: float) -> bool:
-        """As :meth:`solve`, until a gap is reached."""
-        return self._search_roots(gap, lambda task, calls: [task(*call) for call in calls])
+        deadline: float,  # noqa: ARG002 - tasks end by it
+        threads: int | None,  # noqa: ARG002
+        should_stop: Callable[[], bool],  # noqa: ARG002
+        max_pairs: int | None,
+    ) -> bool:
+        if self.depth == 3 and self._is_short(max_pairs):
+            return bool(submit(self._search_roots, [(gap, on_this_thread)])[0])
+        return self._search_roots(gap, submit, AT_A_TIME)
