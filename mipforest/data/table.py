@@ -873,11 +873,6 @@ def refuse_together(found: Sequence[DataError]) -> None:
         raise error
 
 
-def is_plain_number(column: Any) -> bool:
-    """Return whether a column has a type of numbers of its own, which no text can have."""
-    return bool(column.dtype.kind in "biufc")
-
-
 #: Times that further obstacles are looked for behind those that are done away with.
 MAX_ROUNDS = 4
 

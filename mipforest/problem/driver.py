@@ -44,8 +44,6 @@ class Incumbent:
     ----------
     problem
         What is solved.
-    known
-        Trees to begin with, for scaled features; ``None`` for none.
 
     Attributes
     ----------
@@ -55,13 +53,10 @@ class Incumbent:
         Its objective by the definition, infinite while there is none.
     """
 
-    def __init__(self, problem: ProblemData, *known: Any) -> None:
+    def __init__(self, problem: ProblemData) -> None:
         self._problem, self._lock = problem, Lock()
         self.tree: Any = None
         self.value = inf
-        for tree in known:
-            if tree is not None:
-                self.offer(tree)
 
     def offer(self, tree: Any) -> float:
         """Keep a tree (for scaled features) if it is the best one; return a value that may prune.

@@ -355,7 +355,7 @@ class CutLoop(TreeSearch):
     ) -> SearchResult:
         """Search for the best card; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         driver = Driver(self, problem, settings, on_progress)
-        loop, status = _Tangents(driver, start), Status.TIME_LIMIT
+        loop, status = _Tangents(driver, start), None
 
         def report(event: Event) -> bool:
             return driver.report(max(loop.bound, event.bound), loop.rounds)

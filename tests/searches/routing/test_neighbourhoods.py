@@ -36,7 +36,8 @@ def poor():
     problem = Margot(C=(0.1, 100.0)).build(random_data(5, n=40, p=3), 2)
     trees = _Trees(Driver(Routing(), problem), None)
     known = random_tree(np.random.default_rng(0), problem.data, 2, epsilon=1e-3)
-    trees._driver.incumbent = Incumbent(problem, known)
+    trees._driver.incumbent = Incumbent(problem)
+    trees._driver.incumbent.offer(known)
     return problem, trees, SvmBackend(trees.convex_nodes())
 
 
