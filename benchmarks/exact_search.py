@@ -26,6 +26,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from mipforest.data import Dataset, load
 from mipforest.heuristics.contree import contree_within
 from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.objectives.leaf_losses import ClassLoss, PinballLoss, error_loss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches.exact.search import Outcome, compile_kernels, exact_search
 from mipforest.time_budget import TimeBudget
@@ -94,17 +95,18 @@ PACKAGES = ("numpy", "numba", "scikit-learn", "pycontree")
 
 def problem_of(data: Dataset, loss: str) -> UnivariateProblem:
     """What trees without a cost of splits are charged, in units of the loss."""
-    return UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss=loss)
+    own = ClassLoss() if loss == "classes" else error_loss(loss)
+    return UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss=own)
 
 
 def greedy(problem: UnivariateProblem, data: Dataset, depth: int) -> float:
     """Value of CART's tree, from which the search starts."""
-    if problem.loss == "classes":
+    if problem.predicts_class:
         cart = DecisionTreeClassifier(max_depth=depth, min_samples_leaf=problem.N_min, random_state=0)
     else:
         cart = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=problem.N_min, random_state=0)
     wrong = cart.fit(data.X, data.y).predict(data.X) - data.y
-    loss = (wrong != 0).sum() if problem.loss == "classes" else (wrong**2).sum()
+    loss = (wrong != 0).sum() if problem.predicts_class else (wrong**2).sum()
     return float(loss) + problem.split_cost * (cart.get_n_leaves() - 1)
 
 
@@ -248,7 +250,7 @@ def parameters(folder: Path, limit: float) -> str:
         for problem in variants:
             row.append(found(*timed(problem, data, 3, limit))[1])
         row.append(
-            found(*timed(replace(plain, loss="absolute"), data, 3, limit))[1] if loss == "squared" else ""
+            found(*timed(replace(plain, loss=PinballLoss()), data, 3, limit))[1] if loss == "squared" else ""
         )
         rows.append(row)
         print(*row, flush=True)

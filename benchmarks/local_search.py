@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from mipforest.data import Dataset, load
 from mipforest.heuristics.contree import contree
+from mipforest.objectives.leaf_losses import ClassLoss, error_loss
 from mipforest.searches.local import KICKS, STARTS, LocalProblem
 from mipforest.searches.local.search import Outcome, compile_kernels, local_search
 from mipforest.time_budget import TimeBudget
@@ -72,7 +73,7 @@ def entry(problem: LocalProblem, depth: int, **options: int) -> list[str]:
 def banknote(folder: Path) -> str:
     """The thesis' example: 100 starts without kicks, by depth."""
     data, rows = data_of(folder, "banknote"), []
-    problem = LocalProblem(X=data.X, y=data.y, loss="classes")
+    problem = LocalProblem(X=data.X, y=data.y, loss=ClassLoss())
     for depth in range(1, 7):
         errors = cart(data, "classes", depth)
         rows.append(
@@ -87,7 +88,7 @@ def optima(folder: Path) -> tuple[str, str]:
     rows, reached, sums, best = [], np.zeros(2, int), np.zeros(3), 0
     for name, depth, errors in OPTIMA:
         data = data_of(folder, name)
-        problem = LocalProblem(X=data.X, y=data.y, loss="classes")
+        problem = LocalProblem(X=data.X, y=data.y, loss=ClassLoss())
         row = [name, f"{data.n} x {data.p}", str(depth), str(errors), f"{cart(data, 'classes', depth):.0f}"]
         for k, options in enumerate(({"starts": 100, "kicks": 0}, {})):
             outcome, seconds = timed(problem, depth, **options)
@@ -121,7 +122,9 @@ def deep(folder: Path) -> str:
     rows = []
     for name, depth, loss in DEEP:
         data = data_of(folder, name, loss)
-        problem = LocalProblem(X=data.X, y=data.y, loss=loss)
+        problem = LocalProblem(
+            X=data.X, y=data.y, loss=ClassLoss() if loss == "classes" else error_loss(loss)
+        )
         row = [name, f"{data.n} x {data.p}", str(depth), f"{cart(data, loss, depth):.6g}"]
         rows.append([*row, *entry(problem, depth, starts=300, kicks=0), *entry(problem, depth)])
         print(*rows[-1], flush=True)
@@ -136,7 +139,7 @@ def oblique(folder: Path) -> str:
         data = data_of(folder, name)
         row = [name, str(depth), f"{cart(data, 'classes', depth):.0f}"]
         for margin in (0.0, 0.005):
-            problem = LocalProblem(X=data.X, y=data.y, loss="classes", margin=margin)
+            problem = LocalProblem(X=data.X, y=data.y, loss=ClassLoss(), margin=margin)
             row += entry(problem, depth, starts=100, kicks=0, hyperplanes=5)
         rows.append(row)
         print(*row, flush=True)
@@ -154,7 +157,9 @@ def many(samples: int) -> str:
     rows = []
     for threads in (1, 2) if samples <= 100_000 else (2,):
         began, worked = monotonic(), process_time()
-        outcome = local_search(LocalProblem(X=X, y=y, loss="classes"), 6, starts=10, kicks=0, threads=threads)
+        outcome = local_search(
+            LocalProblem(X=X, y=y, loss=ClassLoss()), 6, starts=10, kicks=0, threads=threads
+        )
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         seconds = f"{monotonic() - began:.0f}", f"{process_time() - worked:.0f}"
         rows.append([str(threads), f"{outcome.value:.0f}", *seconds, f"{peak:.2f}"])

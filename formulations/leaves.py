@@ -15,6 +15,7 @@ from mipforest.data import DataError, Dataset
 from mipforest.errors import some_of
 from mipforest.model import LinearExpr, Model, VarArray
 from mipforest.model.blocks import ConstraintBlock
+from mipforest.objectives.leaf_losses import ClassLoss, LabelLoss
 from mipforest.problem.expressions import Expression, NotExpressed
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import BuiltModel, free_name
@@ -32,6 +33,8 @@ class ClassTreeInstance(Instance):
     ----------
     routing
         How samples get to leaves.
+    loss
+        What leaves lose.
     charges
         (n, K) what a prediction of each class costs for each sample: its weight, or that times an entry of the cost
         matrix.
@@ -41,6 +44,7 @@ class ClassTreeInstance(Instance):
     """
 
     routing: Routing
+    loss: LabelLoss
     charges: FloatArray
     baseline: float
 
@@ -50,26 +54,23 @@ class ClassTreeInstance(Instance):
         return float(self.data.weights.sum()) * max(1.0, float((self.charges.T / self.data.weights).max()))
 
 
-def class_charges(data: Dataset, costs: CostMatrix = None) -> FloatArray:
-    """Return what a prediction of each class (column) costs for each sample (row): (n, K).
+def class_loss(data: Dataset, costs: CostMatrix = None) -> ClassLoss:
+    """Return the loss of wrong classes.
 
     Parameters
     ----------
     data
-        Classes, and weights of samples.
+        Classes.
     costs
         K rows of K costs of predicting the class of the column for a sample of the class of the row; ``None`` for 1
         where they differ.
     """
-    K = len(data.classes)
-    matrix = 1.0 - np.eye(K) if costs is None else np.array(costs)
-    charges: FloatArray = data.weights[:, None] * matrix[data.y.astype(np.int64)]
-    return charges
+    return ClassLoss(None if costs is None else np.array(costs), len(data.classes))
 
 
 def baseline_error(data: Dataset, costs: CostMatrix = None) -> float:
-    """Return the charges of the best constant prediction (Dunn's Lhat); parameters as for :func:`class_charges`."""
-    return float(class_charges(data, costs).sum(axis=0).min())
+    """Return the charges of the best constant prediction (Dunn's Lhat); parameters as for :func:`class_loss`."""
+    return class_loss(data, costs).baseline(data.y, data.weights)
 
 
 def check_class_data(name: str, data: Dataset, costs: CostMatrix = None) -> None:
@@ -111,16 +112,17 @@ class LabelledTree(Formulation):
     """Trees whose leaves have labels, each of which has a charge for each sample."""
 
     @abstractmethod
-    def charges(self, data: Dataset) -> FloatArray:
-        """Return what each label costs for each sample, (n, K), at least 0."""
+    def leaf_loss(self, data: Dataset) -> LabelLoss:
+        """Return what leaves lose."""
 
     @abstractmethod
     def unit(self, data: Dataset) -> float:
-        """Return what charges are divided by in the objective."""
+        """Return what losses are divided by in the objective."""
 
-    @abstractmethod
-    def losses(self, instance: ClassTreeInstance) -> dict[str, Any]:
-        """Return the same charges as attributes of a :class:`~mipforest.problem.structure.TreeCharges`."""
+    def bound_leaves(self, data: Dataset) -> dict[str, Any]:
+        """Return the attributes of a :class:`ClassTreeInstance` that say what its leaves are charged."""
+        loss = self.leaf_loss(data)
+        return {"loss": loss, "charges": loss.statistics(data.y, data.weights), "baseline": self.unit(data)}
 
     def violations(self, tree: Tree, instance: ClassTreeInstance) -> dict[str, float]:
         return instance.routing.violations(tree)
@@ -142,18 +144,11 @@ class PredictsClasses(LabelledTree):
 
     costs: CostMatrix = parameter(None, "cost of predicting (column) for a class (row)")
 
-    def charges(self, data: Dataset) -> FloatArray:
-        return class_charges(data, self.costs)
+    def leaf_loss(self, data: Dataset) -> ClassLoss:
+        return class_loss(data, self.costs)
 
     def unit(self, data: Dataset) -> float:
         return baseline_error(data, self.costs)
-
-    def losses(self, instance: ClassTreeInstance) -> dict[str, Any]:
-        data = instance.data
-        return {
-            "weight": data.weights if data.weighted else None,
-            "costs": None if self.costs is None else np.array(self.costs),
-        }
 
     def check_data(self, data: Dataset, topology: Topology) -> None:
         check_class_data(self.name, data, self.costs)
@@ -210,14 +205,14 @@ def with_cheapest_labels(tree: Tree, instance: ClassTreeInstance) -> Tree:
     return replace(tree, leaf_value=labels)
 
 
-def class_loss(tree: Tree, instance: ClassTreeInstance) -> float:
+def relative_loss(tree: Tree, instance: ClassTreeInstance) -> float:
     """Return the charges of a tree over Lhat, by the definition; inf where a leaf in use holds too few samples."""
     data, routing = instance.data, instance.routing
     size = leaves_of(tree, data.X).sum(axis=0)
     if ((size > 0) & (size < routing.N_min)).any():
         return float("inf")
     predicted = tree.predict(data.X).astype(np.int64)
-    return float(instance.charges[np.arange(data.n), predicted].sum()) / instance.baseline
+    return instance.loss.total(predicted, data.y, data.weights) / instance.baseline
 
 
 # ---------------------------------------------------------------------- what constraints of users read

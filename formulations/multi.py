@@ -72,7 +72,6 @@ from mipforest.heuristics.cart import cart
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LabelsLoss, LeafLoss, SquaredLoss
 from mipforest.problem.parameters import ParameterError, TargetWeights, parameter
-from mipforest.problem.structure import TreeCharges
 from mipforest.trees import Topology, Tree
 
 
@@ -116,14 +115,13 @@ class Multi(Ort):
         if (data.y.min(axis=0) == data.y.max(axis=0)).all():
             raise DataError(f"no target of {data.name} varies in its {data.n} rows: nothing to predict")
 
-    def _leaves(self, data: Dataset) -> VectorLeaves:
-        weights = weights_of_targets(self.target_weights, data)
-        loss: LeafLoss = LabelsLoss(weights) if data.target_classes else SquaredLoss()
-        return VectorLeaves(data, loss, weights)
+    def leaf_loss(self, data: Dataset) -> LeafLoss:
+        if data.target_classes:
+            return LabelsLoss(weights_of_targets(self.target_weights, data))
+        return SquaredLoss()
 
-    def _charges(self, instance: OrtInstance) -> TreeCharges:
-        charges, loss = super()._charges(instance), instance.leaves.loss
-        return replace(charges, target_weight=loss.target_weight) if isinstance(loss, LabelsLoss) else charges
+    def _leaves(self, data: Dataset) -> VectorLeaves:
+        return VectorLeaves(data, self.leaf_loss(data), weights_of_targets(self.target_weights, data))
 
     def _cart(self, instance: OrtInstance, seed: int) -> Tree:
         scaled, own = replace(instance.data, y=instance.leaves.y), instance.topology

@@ -59,9 +59,9 @@ from formulations.leaves import (
     ClassTreeInstance,
     LabelledTree,
     PredictsClasses,
-    class_loss,
     declare_class_leaves,
     encode_class_leaves,
+    relative_loss,
     with_cheapest_labels,
     with_labels,
 )
@@ -210,7 +210,7 @@ class UnivariateLabels(LabelledTree):
         return with_labels(instance.routing.decode(values), instance, values["c"])
 
     def evaluate(self, tree: Tree, instance: OctInstance) -> float:
-        return class_loss(tree, instance) + self.alpha * tree.n_splits
+        return relative_loss(tree, instance) + self.alpha * tree.n_splits
 
     def relabel(self, tree: Tree, instance: OctInstance) -> Tree:
         return with_cheapest_labels(tree, instance)
@@ -228,26 +228,24 @@ class UnivariateLabels(LabelledTree):
         check_leaf_size(data, self.N_min)
 
     def bind(self, data: Dataset, topology: Topology, budget: TimeBudget | None = None) -> OctInstance:
-        charges, baseline = self.charges(data), self.unit(data)
+        bound = self.bound_leaves(data)
         if self.variant == "paper":
             return OctInstance(
                 data=data,
                 topology=topology,
                 budget=budget or TimeBudget(),
-                charges=charges,
-                baseline=baseline,
                 routing=UnivariateRouting(data, topology, self.N_min),
-                gains=_gains(np.arange(data.n), charges),
+                gains=_gains(np.arange(data.n), bound["charges"]),
+                **bound,
             )
         thresholds = find_thresholds(data)
         instance = OctInstance(
             data=data,
             topology=topology,
             budget=budget or TimeBudget(),
-            charges=charges,
-            baseline=baseline,
             routing=ThresholdRouting(data, topology, self.N_min, thresholds),
-            gains=_gains(thresholds.group, charges),
+            gains=_gains(thresholds.group, bound["charges"]),
+            **bound,
         )
         if self.variant == "valid":
             return instance
@@ -255,7 +253,10 @@ class UnivariateLabels(LabelledTree):
             known, roots = self._searched(instance)
         proven = topology.depth <= 2 or roots.least > 0
         return replace(
-            instance, known=known, roots=roots if proven else None, least_objective=roots.least / baseline
+            instance,
+            known=known,
+            roots=roots if proven else None,
+            least_objective=roots.least / instance.baseline,
         )
 
     def bind_quickly(self, data: Dataset, topology: Topology, budget: TimeBudget) -> OctInstance | None:
@@ -281,11 +282,11 @@ class UnivariateLabels(LabelledTree):
         return UnivariateProblem(
             thresholds=routing.thresholds if isinstance(routing, ThresholdRouting) else find_thresholds(data),
             y=data.y,
-            loss="classes",
+            loss=instance.loss,
+            weight=data.weights if data.weighted else None,
             split_cost=self.alpha * instance.baseline,
             N_min=self.N_min,
             unit=instance.baseline,
-            **self.losses(instance),
         )
 
     # ------------------------------------------------------------------ starts

@@ -21,9 +21,9 @@ from formulations.leaves import (
     ClassTreeInstance,
     LabelledTree,
     PredictsClasses,
-    class_loss,
     declare_class_leaves,
     encode_class_leaves,
+    relative_loss,
     with_cheapest_labels,
     with_labels,
 )
@@ -94,21 +94,20 @@ class HyperplaneLabels(LabelledTree):
             topology=topology,
             budget=budget or TimeBudget(),
             routing=routing,
-            charges=self.charges(data),
-            baseline=self.unit(data),
+            **self.bound_leaves(data),
         )
 
     def structure(self, instance: ClassTreeInstance) -> HyperplaneCharges:
         data, unit = instance.data, instance.baseline
         return HyperplaneCharges(
             y=data.y,
-            loss="classes",
+            loss=instance.loss,
+            weight=data.weights if data.weighted else None,
             split_cost=self.alpha * unit,
             N_min=self.N_min,
             unit=unit,
             margin=self.mu,
             max_features=self.max_features,
-            **self.losses(instance),
         )
 
     # ------------------------------------------------------------------ trees
@@ -120,7 +119,7 @@ class HyperplaneLabels(LabelledTree):
         """Return the objective; infinite where a split has more than ``max_features`` features."""
         if not instance.routing.allows(tree):
             return float("inf")
-        return class_loss(tree, instance) + self.alpha * int((tree.w != 0).sum())
+        return relative_loss(tree, instance) + self.alpha * int((tree.w != 0).sum())
 
     def relabel(self, tree: Tree, instance: ClassTreeInstance) -> Tree:
         return with_cheapest_labels(tree, instance)
@@ -193,7 +192,7 @@ class HyperplaneLabels(LabelledTree):
 
     def _best_split(self, here: Dataset, whole: ClassTreeInstance, time: TimeBudget) -> Tree | None:
         """Return the tree of depth one for a node's samples; ``None`` where one label suits all, or too few samples."""
-        charges = self.charges(here)
+        charges = self.leaf_loss(here).statistics(here.y, here.weights)
         one = charges[:, charges.sum(axis=0).argmin()]
         if (one == charges.min(axis=1)).all() or here.n < 2 * self.N_min:
             return None

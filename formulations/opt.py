@@ -71,7 +71,6 @@ Greedy growth of prescriptive trees, such as the personalisation trees of Kallus
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -92,6 +91,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.thresholds import find_thresholds, tree_of_splits
 from mipforest.model import LinearExpr, Model, Values, VarArray
+from mipforest.objectives.leaf_losses import LeafLoss, PrescriptionLoss
 from mipforest.problem.expressions import Expression, TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.operations import Instance
@@ -242,14 +242,11 @@ class PrescriptiveTree(Formulation):
         leaves, least = instance.leaves, float(instance.leaves.y.min())
         charges = TreeCharges(
             y=leaves.y - least,
-            loss="prescription",
+            loss=leaves.loss,
             split_cost=self.alpha * leaves.baseline,
             N_min=self.N_min,
             unit=leaves.total_weight,
             weight=leaves.weights if instance.data.weighted else None,
-            treatment=leaves.given,
-            mu=self.mu,
-            n_treatment=self.n_treatment,
             offset=self.mu * least,
         )
         return HyperplaneCharges.of(charges, self._gap) if self._gap else charges
@@ -301,7 +298,7 @@ class PrescriptiveTree(Formulation):
         w, b = np.zeros((topology.n_branches, data.p)), np.zeros(topology.n_branches)
         if name == "greedy":
             w, b = greedy_prescription(
-                data.X, leaves.y, leaves.weights, leaves.members, topology, leaves.costs,
+                data.X, leaves.loss.statistics(leaves.y, leaves.weights), leaves.loss, topology,
                 split_cost=self.alpha * leaves.baseline, N_min=self.N_min, gap=self._gap,
             )  # fmt: skip
         return self.polish(tree_of_splits(data, topology, w, b), instance)
@@ -367,36 +364,30 @@ class OptH(PrescriptiveTree):
         return self.epsilon
 
 
-#: What leaves are charged, (k,), by sums (k, m) over the samples of each treatment: of 1, and with weights of 1, the
-#: outcome, and its square.
-LeafCosts = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
-
 #: Least improvement of a split, as a share of the size of its node's cost: sums of squares are rounded.
 ROUNDING = 1e-9
 
 
 def greedy_prescription(
     X: FloatArray,
-    y: FloatArray,
-    weight: FloatArray,
-    members: BoolArray,
+    statistics: FloatArray,
+    loss: LeafLoss,
     topology: Topology,
-    costs: LeafCosts,
     *,
     split_cost: float = 0.0,
     N_min: int = 1,
     gap: float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Grow a tree of univariate splits, at every node by the one that lowers the cost of its two leaves most.
+    """Grow a tree of univariate splits, at every node by the one that lowers the loss of its two leaves most.
 
     Parameters
     ----------
-    X, y, weight, members
-        (n, p) features, (n,) outcomes and weights, and (n, m) which treatment each sample had.
+    X, statistics
+        (n, p) features, and (n, V) statistics of the loss.
+    loss
+        What leaves lose.
     topology
         Index sets of the tree.
-    costs
-        What leaves are charged.
     split_cost
         What a split has to save at least.
     N_min
@@ -415,10 +406,9 @@ def greedy_prescription(
         rows = here.pop(t, None)
         if rows is None or len(rows) < 2 * N_min:
             continue
-        one, own, outcome = np.ones(len(rows)), weight[rows], y[rows]
-        sums = [members[rows] * term[:, None] for term in (one, own, own * outcome, own * outcome**2)]
-        whole = [part.sum(axis=0) for part in sums]
-        alone = float(costs(*(part[None] for part in whole))[0])
+        sums = statistics[rows]
+        whole = sums.sum(axis=0)
+        alone = float(loss.of_sums(whole, 0.0))
         best = alone - split_cost - ROUNDING * abs(alone) if np.isfinite(alone) else np.inf
         for j in range(X.shape[1]):
             order = np.argsort(X[rows, j], kind="stable")
@@ -427,9 +417,8 @@ def greedy_prescription(
             cuts = cuts[(cuts + 1 >= N_min) & (len(rows) - cuts - 1 >= N_min)]
             if not len(cuts):
                 continue
-            left = [part[order].cumsum(axis=0)[cuts] for part in sums]
-            right = [total - part for total, part in zip(whole, left, strict=True)]
-            value = costs(*left) + costs(*right)
+            left = sums[order].cumsum(axis=0)[cuts]
+            value = loss.of_sums(left, 0.0) + loss.of_sums(whole - left, 0.0)
             at = int(value.argmin())
             if value[at] < best:
                 best = float(value[at])
@@ -518,6 +507,11 @@ class TreatmentLeaves:
         return self.data.treatments
 
     @cached_property
+    def loss(self) -> PrescriptionLoss:
+        """What leaves lose."""
+        return PrescriptionLoss(self.given, self.mu, self.n_treatment)
+
+    @cached_property
     def members(self) -> BoolArray:
         """(n, m) whether a sample had a treatment."""
         had: BoolArray = np.arange(len(self.data.classes)) == self.given[:, None]
@@ -544,23 +538,6 @@ class TreatmentLeaves:
         # 0 times infinity is not a number: what too few samples had is not prescribed for any mu.
         prescribed = self.mu * total if np.isfinite(total) else np.inf
         return float(prescribed + (1 - self.mu) * fitted.loss)
-
-    def costs(self, had: FloatArray, size: FloatArray, total: FloatArray, squares: FloatArray) -> FloatArray:
-        """Return what leaves with constant estimates are charged, by their sums over the samples of each treatment.
-
-        Parameters
-        ----------
-        had, size, total, squares
-            (k, m) sums of 1, and of 1, y and y^2 with weights.
-        """
-        n = size.sum(axis=-1, keepdims=True)
-        mean = np.divide(total, size, out=np.full(total.shape, np.inf), where=had > 0)
-        best = np.where(had >= self.n_treatment, n * mean, np.inf).min(axis=-1)
-        known = np.where(had > 0, mean, 0.0)
-        loss = np.maximum(0.0, squares - known * total).sum(axis=-1)
-        prescribed = np.where(np.isfinite(best), self.mu * np.where(np.isfinite(best), best, 0.0), np.inf)
-        charged: FloatArray = prescribed + (1 - self.mu) * loss
-        return charged
 
     # ------------------------------------------------------------------ trees
 

@@ -88,7 +88,7 @@ from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
 from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.model import LinearExpr, Model, Values
-from mipforest.objectives.leaf_losses import ErrorLoss, LeafLoss, PinballLoss, SquaredLoss, leaf_loss
+from mipforest.objectives.leaf_losses import ErrorLoss, LeafLoss, PinballLoss, SquaredLoss, error_loss
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges
@@ -128,15 +128,9 @@ class RegressionTree(Formulation):
     N_min: int = parameter(1, "least number of samples in a leaf", at_least=1)
     loss: str = parameter("squared", "loss of the predictions", choices=("squared", "absolute"))
 
-    @property
-    def level(self) -> float:
-        """Level of the quantile that a leaf predicts, of absolute losses: 1/2 is the median."""
-        return 0.5
-
-    @property
-    def leaf_loss(self) -> LeafLoss:
-        """Loss of the predictions."""
-        return leaf_loss(self.loss, self.level)
+    def leaf_loss(self, data: Dataset) -> LeafLoss:
+        """Return what leaves lose."""
+        return error_loss(self.loss)
 
     def check_data(self, data: Dataset, topology: Topology) -> None:
         if data.task != "regression":
@@ -157,17 +151,16 @@ class RegressionTree(Formulation):
         data, leaves = instance.data, instance.leaves
         return TreeCharges(
             y=leaves.y,
-            loss=leaves.loss.name,
+            loss=leaves.loss,
             split_cost=self.alpha * leaves.baseline,
             N_min=self.N_min,
             unit=leaves.baseline,
             weight=data.weights if data.weighted else None,
-            level=self.level,
         )
 
     def _leaves(self, data: Dataset) -> ConstantLeaves:
         """Return how leaves predict."""
-        return ConstantLeaves(data, self.leaf_loss)
+        return ConstantLeaves(data, self.leaf_loss(data))
 
     def _routing(self, data: Dataset, topology: Topology) -> Routing:
         if self.variant != "paper":

@@ -46,6 +46,7 @@ from formulations.splits.univariate import leaves_of
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.model import LinearExpr, Model
+from mipforest.objectives.leaf_losses import PoissonLoss
 from mipforest.problem.operations import Fitted
 from mipforest.problem.parameters import parameter
 from mipforest.trees import Topology, Tree
@@ -78,6 +79,9 @@ class Poisson(Ort):
 
     loss: str = field(default="deviance", init=False, repr=False)
     tangents: int = parameter(32, "tangents of the logarithm in the rows", at_least=2)
+
+    def leaf_loss(self, data: Dataset) -> PoissonLoss:
+        return PoissonLoss()
 
     def check_data(self, data: Dataset, topology: Topology) -> None:
         super().check_data(data, topology)

@@ -47,7 +47,6 @@ big-M of rewards, and no row wants the best decision of a leaf: limits on decisi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -58,6 +57,7 @@ from formulations.oct_h import HyperplaneLabels
 from mipforest.arrays import FloatArray
 from mipforest.data import DataError, Dataset
 from mipforest.model import Model
+from mipforest.objectives.leaf_losses import TableLoss
 from mipforest.problem.parameters import parameter
 from mipforest.trees import Topology, Tree
 
@@ -68,20 +68,17 @@ class Decides(LabelledTree):
 
     task = "decision"
 
-    def charges(self, data: Dataset) -> FloatArray:
+    def leaf_loss(self, data: Dataset) -> TableLoss:
         """Return what decisions lose, in units of :func:`scale_of`: tolerances of solvers are absolute."""
-        lost = regrets(data)
-        return lost / scale_of(lost)
+        return TableLoss(_forgone(data) / scale_of(regrets(data)))
 
     def unit(self, data: Dataset) -> float:
         return float(data.weights.sum()) / scale_of(regrets(data))
 
-    def losses(self, instance: ClassTreeInstance) -> dict[str, Any]:
-        return {"table": instance.charges}
-
     def labelled(self, data: Dataset) -> Dataset:
         """Return samples whose class is their best decision, and whose weight what the others lose on average."""
-        lost = self.charges(data).mean(axis=1)
+        lost = regrets(data).mean(axis=1)
+        lost /= scale_of(regrets(data))
         least = float(lost.max()) * np.finfo(np.float64).eps  # a weight is above 0
         return replace(data, task="classification", weights=np.maximum(lost, least), rewards=None)
 
@@ -183,16 +180,22 @@ def regrets(data: Dataset) -> FloatArray:
     DataError
         If rewards are so far apart that their differences are no numbers.
     """
-    assert data.rewards is not None
     with np.errstate(over="ignore"):
-        lost: FloatArray = data.weights[:, None] * (data.rewards.max(axis=1, keepdims=True) - data.rewards)
+        lost: FloatArray = data.weights[:, None] * _forgone(data)
         whole = float(lost.sum())
     if not np.isfinite(whole):
+        assert data.rewards is not None
         raise DataError(
             f"the rewards of {data.name} reach from {data.rewards.min():g} to {data.rewards.max():g}, whose "
             "differences do not sum up to a number; divide them by a constant"
         )
     return lost
+
+
+def _forgone(data: Dataset) -> FloatArray:
+    """Return what each decision loses against the best one of each sample, whatever it weighs: (n, K), at least 0."""
+    assert data.rewards is not None
+    return np.asarray(data.rewards.max(axis=1, keepdims=True) - data.rewards)
 
 
 def scale_of(lost: FloatArray) -> float:

@@ -22,6 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from formulations.ort import Ort
+from mipforest.data import Dataset
+from mipforest.objectives.leaf_losses import PinballLoss
 from mipforest.problem.parameters import parameter
 
 
@@ -46,6 +48,5 @@ class Quantile(Ort):
     loss: str = field(default="absolute", init=False, repr=False)
     tau: float = parameter(0.5, "level of the quantile", above=0, below=1)
 
-    @property
-    def level(self) -> float:
-        return self.tau
+    def leaf_loss(self, data: Dataset) -> PinballLoss:
+        return PinballLoss(self.tau)

@@ -8,10 +8,18 @@ from scipy import special
 
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.objectives.leaf_losses import ClassLoss, PoissonLoss, error_loss
 from mipforest.problem.structure import TreeCharges, UnivariateProblem
 from mipforest.searches.local import LocalProblem
 
 LOSSES = ("classes", "squared", "absolute")
+
+
+def loss_of(name, *, costs=None, level=0.5):
+    """The loss that a case names."""
+    if name == "classes":
+        return ClassLoss(costs)
+    return PoissonLoss() if name == "deviance" else error_loss(name, level)
 
 
 def leaf_cost(loss, y, weight, costs, level=0.5):
@@ -99,12 +107,10 @@ class Case:
         self.problem = UnivariateProblem(
             thresholds=self.thresholds,
             y=y,
-            loss=self.loss,
+            loss=loss_of(self.loss, costs=costs, level=self.level),
             split_cost=self.split_cost,
             N_min=self.n_min,
             weight=weight,
-            costs=costs,
-            level=self.level,
         )
 
     def enumerated(self, rows, depth):
@@ -160,7 +166,7 @@ def noisy(seed=0, *, n=150, p=5, classes=3):
     rng = np.random.default_rng(seed)
     X = np.round(rng.random((n, p)), 2)
     y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + 0.4 * rng.random(n), np.linspace(0.4, 1.4, classes - 1))
-    return LocalProblem(X=X, y=y, loss="classes")
+    return LocalProblem(X=X, y=y, loss=ClassLoss())
 
 
 def medium(seed, *, n=60, classes=3):
@@ -171,4 +177,5 @@ def medium(seed, *, n=60, classes=3):
 def numbers(seed=0, *, loss="squared", n=120):
     problem = noisy(seed, n=n)
     rng = np.random.default_rng(seed)
-    return replace(problem, y=np.sin(5 * problem.X[:, 0]) + problem.X[:, 1] + 0.1 * rng.random(n), loss=loss)
+    y = np.sin(5 * problem.X[:, 0]) + problem.X[:, 1] + 0.1 * rng.random(n)
+    return replace(problem, y=y, loss=error_loss(loss))

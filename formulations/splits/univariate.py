@@ -779,7 +779,7 @@ def root_values(
     """
     search: Any = get_search(EXACT)
     part = None if budget is None else budget.part(share=0.5)
-    scan = problem.thresholds.X.size * (MEDIANS if problem.loss == "absolute" else 1)
+    scan = problem.thresholds.X.size * (1 if problem.loss.has_sums else MEDIANS)
     outcome = search.outcome(
         problem,
         depth,

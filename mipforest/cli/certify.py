@@ -14,6 +14,7 @@ from mipforest.cli import options as o
 from mipforest.cli.errors import SUCCESS, CommandError
 from mipforest.cli.output import print_json, print_note, print_text
 from mipforest.errors import MipforestError
+from mipforest.objectives.leaf_losses import ClassLoss
 
 if TYPE_CHECKING:
     from mipforest.certificates import Certified, CertifiedUnivariate, Words
@@ -436,14 +437,14 @@ def _against_charges(found: CertifiedUnivariate, formulation: Formulation, whose
         return [
             f"model: {formulation.name} {whose}, which has no univariate trees with constant leaves, or other targets"
         ]
-    K = len(problem.costs)
+    K, costs = len(problem.costs), wanted.loss.costs if isinstance(wanted.loss, ClassLoss) else None
     numbers = {
-        "loss": "errors" if wanted.loss == "classes" else wanted.loss,
-        "level": wanted.level,
+        "loss": wanted.loss.name,
+        "level": wanted.loss.level,
         "N_min": max([wanted.N_min, *_sizes_of_leaves(found.words, data)]),
         "split_cost": float(wanted.split_cost),
         "unit": float(wanted.unit),
-        "costs": (1.0 - np.eye(K) if wanted.costs is None else wanted.costs).tolist(),
+        "costs": (1.0 - np.eye(K) if costs is None else costs).tolist(),
     }
     labels = {
         "level": "level of the quantile",

@@ -24,7 +24,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.heuristics.thresholds import Thresholds
-from mipforest.objectives.leaf_losses import LeafLoss, leaf_loss
+from mipforest.objectives.leaf_losses import ClassLoss, LabelLoss, LeafLoss, PrescriptionLoss
 
 
 class Structure(Protocol):
@@ -41,14 +41,9 @@ class TreeCharges:
     Attributes
     ----------
     y
-        (n,) class numbers, or values; (n, T) of several targets that a leaf predicts at once.
+        (n,) class numbers, from 0, or values; (n, T) of several targets that a leaf predicts at once.
     loss
-        Of a leaf with its best prediction: ``"classes"``, ``"prescription"``, or one of
-        :mod:`mipforest.objectives.leaf_losses`.
-    level
-        Of the absolute loss: an error is charged :math:`2 \tau` times its size where the prediction is too low, and
-        :math:`2 (1 - \tau)` times where it is too high, so that the best prediction is the quantile of this level
-        :math:`\tau`; above 0, below 1.
+        What leaves lose, and what they predict.
     split_cost
         Cost of a split (of a feature in a hyperplane), in units of the loss.
     N_min
@@ -57,12 +52,6 @@ class TreeCharges:
         What all this is divided by in the objective.
     weight
         (n,) weights of the samples in the loss, above 0; 1 unless given. They do not count for ``N_min``.
-    costs
-        (K, K) cost of predicting the second class for a sample of the first, at least 0; unless given, 1 for every
-        wrong prediction.
-    table
-        (n, K) cost of predicting each class for each sample, at least 0, in place of its weight and of ``costs``; y is
-        the class that costs it least.
     margin
         Least distance between the scores of both sides of a hyperplane, for weights of sum 1 and features in [0, 1];
         ``None`` for univariate splits.
@@ -71,67 +60,53 @@ class TreeCharges:
     coefficient_cost
         Of leaves that predict a linear function (squared loss): the cost of its coefficients, by the sum of their
         sizes, in units of the loss; ``None`` for constant leaves.
-    treatment
-        (n,) treatment of each sample, from 0, of leaves that prescribe one (loss ``"prescription"``): y holds outcomes
-        then, at least 0.
-    mu, n_treatment
-        Of such leaves: weight of the outcomes under the prescription, with 1 - mu that of the estimates' squared loss;
-        and least number of samples of a leaf that had the treatment it prescribes.
     offset
         What is added in the objective, after the division.
-    target_weight
-        (T,) what a wrong label of each target is charged, of several labels.
     """
 
     words: ClassVar[str] = "trees with additive losses of leaves"
 
     y: FloatArray | IntArray
-    loss: str
+    loss: LeafLoss
     split_cost: float = 0.0
     N_min: int = 1
     unit: float = 1.0
     weight: FloatArray | None = None
-    costs: FloatArray | None = None
-    table: FloatArray | None = None
     margin: float | None = None
     max_features: int = 0
     coefficient_cost: float | None = None
-    treatment: IntArray | None = None
-    mu: float = 0.0
-    n_treatment: int = 1
     offset: float = 0.0
-    level: float = 0.5
-    target_weight: FloatArray | None = None
 
     @property
-    def leaf_loss(self) -> LeafLoss:
-        """The loss of the leaves by its name; a KeyError for the losses of one class and of a prescription."""
-        return leaf_loss(self.loss, self.level, self.target_weight)
+    def weights(self) -> FloatArray:
+        """(n,) weights of the samples."""
+        return np.ones(len(self.y)) if self.weight is None else np.asarray(self.weight, dtype=np.float64)
+
+    @property
+    def statistics(self) -> FloatArray:
+        """(n, V) statistics of the samples; where leaves predict a class, the cost (n, K) of each."""
+        return self.loss.statistics(np.asarray(self.y, dtype=np.float64), self.weights)
+
+    @property
+    def predicts_class(self) -> bool:
+        """Whether leaves predict one label."""
+        return isinstance(self.loss, LabelLoss) and self.loss.n_labels == 1
+
+    @property
+    def counts_errors(self) -> bool:
+        """Whether every wrong class is charged the weight of its sample."""
+        return isinstance(self.loss, ClassLoss) and self.loss.costs is None
 
     @property
     def estimates_all_features(self) -> bool:
         """Whether leaves prescribe by linear estimates: their fit is given, and does not minimise what is charged."""
-        return self.treatment is not None and self.coefficient_cost is not None
-
-    @property
-    def prediction_costs(self) -> FloatArray:
-        """(n, K) cost of predicting each class for each sample, where leaves predict classes."""
-        if self.table is not None:
-            return self.table
-        y = np.asarray(self.y, dtype=np.int64)
-        costs = (
-            1.0 - np.eye(max(2, int(y.max(initial=0)) + 1)) if self.costs is None else np.asarray(self.costs)
-        )
-        weight = 1.0 if self.weight is None else np.asarray(self.weight, dtype=np.float64)[:, None]
-        return np.asarray(weight * costs[y], dtype=np.float64)
+        return isinstance(self.loss, PrescriptionLoss) and self.coefficient_cost is not None
 
     def costs_of_labels(self, n_labels: int) -> FloatArray:
         """Return the (n, K) costs of so many labels: those that no sample has are an error for every sample."""
-        costs = self.prediction_costs
-        if (unseen := n_labels - costs.shape[1]) <= 0:
-            return costs
-        wrong = np.ones(len(costs)) if self.weight is None else np.asarray(self.weight, dtype=np.float64)
-        return np.column_stack([costs, *[wrong] * unseen])
+        costs = self.statistics
+        unseen = max(0, n_labels - costs.shape[1])
+        return np.column_stack([costs, *[self.weights] * unseen])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mipforest.arrays import FloatArray
+from mipforest.objectives.leaf_losses import LabelLoss, LeafLoss
 from mipforest.searches import kernel
 
 #: Kinds of losses, by what is summed over the samples of a leaf. Two classes (where a search has them): the costs of
@@ -21,6 +22,12 @@ CLASSES = LABELS + 1
 
 #: The kinds of losses of numbers, by name.
 KIND_OF = {"squared": SQUARED, "absolute": ABSOLUTE, "deviance": POISSON}
+
+
+def kind_of_loss(loss: LeafLoss) -> int:
+    """Return which loss compiled loops have of the statistics of a loss; a KeyError where they have none."""
+    return LABELS + loss.n_labels if isinstance(loss, LabelLoss) else KIND_OF[loss.name]
+
 
 #: As :data:`mipforest.objectives.leaf_losses.SMALL`; machine code is kept by the text of the searches alone.
 SMALL = 1e-3

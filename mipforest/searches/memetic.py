@@ -406,11 +406,9 @@ class AlternatingOptimization:
 
 def _loss(charges: TreeCharges) -> SampleLoss:
     """Return the loss that trees are charged."""
-    n = len(charges.y)
-    weight = np.ones(n) if charges.weight is None else charges.weight
-    if charges.loss != "classes":
-        return ValueLoss(np.asarray(charges.y, dtype=float), weight, charges.leaf_loss)
-    return ClassLoss(charges.prediction_costs)
+    if not charges.predicts_class:
+        return ValueLoss(np.asarray(charges.y, dtype=float), charges.weights, charges.loss)
+    return ClassLoss(charges.statistics)
 
 
 #: What a node is that does not split: a leaf, or nothing, as a node above it is a leaf.

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from mipforest.arrays import FloatArray
 from mipforest.errors import DataValueError
+from mipforest.objectives.leaf_losses import PrescriptionLoss
 from mipforest.problem.structure import TreeCharges
 
 #: Largest number that is multiplied: the square of a sum of products of three of them is far below 1.8e308.
@@ -111,11 +112,13 @@ def require_charges(search: str, charges: TreeCharges, X: FloatArray, *, product
     require(search, "X", X, least=-size, most=size)
     require(search, "y", charges.y)
     require(search, "weight", charges.weight, least=0.0)
-    require(search, "costs", charges.costs, least=0.0)
-    require(search, "table", charges.table, least=0.0)
+    for name, of in vars(charges.loss).items():  # costs, levels, weights of targets
+        if not isinstance(of, str):
+            require(search, name, of, least=0.0)
     require(search, "unit", charges.unit, least=1.0 / LARGEST_ADDED, most=LARGEST_ADDED)
     require(search, "offset", charges.offset, least=-LARGEST_ADDED, most=LARGEST_ADDED)
     require(search, "split_cost", charges.split_cost, least=0.0, most=LARGEST_ADDED)
     require(search, "coefficient_cost", charges.coefficient_cost, least=0.0, most=LARGEST_ADDED)
     require(search, "margin", charges.margin, least=0.0)
-    require(search, "mu", charges.mu, least=0.0, most=1.0)
+    if isinstance(charges.loss, PrescriptionLoss):
+        require(search, "mu", charges.loss.mu, most=1.0)

@@ -13,6 +13,7 @@ from mipforest.data import Dataset
 from mipforest.errors import DataError, TuningError, did_you_mean
 from mipforest.heuristics.cart import cart
 from mipforest.heuristics.thresholds import tree_of_splits
+from mipforest.objectives.leaf_losses import PrescriptionLoss, TableLoss
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.parameters import WholeNumber, plain_parameters_of
 from mipforest.problem.registry import models_with
@@ -39,7 +40,6 @@ FOLDS = 4
 COEFFICIENT_COSTS, ESTIMATE_COSTS = (1e-3, 1e-2, 1e-1), (1.0, 10.0)
 
 #: What the validation loss is, by the loss of the leaves.
-LOSS_NAMES = {"classes": "error", "squared": "mse", "absolute": "mae", "prescription": "objective"}
 
 #: Parameters that change what the validation loss of a prescription is, so that it does not choose among their values.
 NOT_COMPARED = ("mu", "better", "outcome_scale")
@@ -154,7 +154,7 @@ def charges_of(formulation: Formulation, data: Dataset) -> TreeCharges:
     """
     # What is computed for the samples of deeper trees may take long, and is for matrix solvers.
     charges = formulation.structure(formulation.bind(data, Topology(1)))
-    if isinstance(charges, TreeCharges) and charges.loss not in LOSS_NAMES:
+    if isinstance(charges, TreeCharges) and not charges.loss.measure:
         raise TuningError(
             f"batch tuning compares losses on other samples, and that of {formulation.name} may be infinite there, "
             "where a leaf predicts a rate of 0; tune it by a grid"
@@ -261,7 +261,7 @@ class BatchPlan:
                 raise error.located(f"fold {number} of {data.n} samples with {data.p} feature(s)") from error
         base.check_weights(data)
         charges = charges_of(base, data)
-        if charges.table is not None:  # validation samples would be charged by class
+        if isinstance(charges.loss, TableLoss):  # validation samples would be charged by class
             raise TuningError(
                 f"pruning curves count errors of classes and values, and {base.name} is charged by rewards; choose "
                 "alpha and the depth by a grid: --grid, or mipforest.tuning.tune"
@@ -269,7 +269,7 @@ class BatchPlan:
         if trees == "cart" and (
             charges.margin is not None
             or charges.coefficient_cost is not None
-            or charges.treatment is not None
+            or isinstance(charges.loss, PrescriptionLoss)
         ):
             raise TuningError(
                 f"CART has no trees for {base.name}: its splits are univariate, its leaves constant; take oct or ort"
@@ -280,7 +280,7 @@ class BatchPlan:
             depths=tuple(range(1, depth + 1)),
             formulations=(with_alpha(base, 0.0),) * depth,
             folds=parts,
-            loss=LOSS_NAMES[charges.loss] if charges.costs is None else "cost",
+            loss=charges.loss.measure,
             trees=trees,
             starts=starts,
             midpoint=midpoint,
@@ -358,7 +358,7 @@ def _later(
     """Return the name and the values of the parameter that is tuned after the depth; none of constant leaves."""
     if grid is None:
         own = charges.coefficient_cost is not None and "lam" in plain_parameters_of(type(base))
-        costs = COEFFICIENT_COSTS if charges.treatment is None else ESTIMATE_COSTS
+        costs = ESTIMATE_COSTS if isinstance(charges.loss, PrescriptionLoss) else COEFFICIENT_COSTS
         grid = {"lam": costs} if own else {}
     if not grid:
         return "", ()
@@ -368,7 +368,7 @@ def _later(
             "other parameter at most, such as lam"
         )
     axis = Grid.of(type(base), grid, depth=depth).axes[0]
-    if charges.treatment is not None and axis.parameter in NOT_COMPARED:
+    if isinstance(charges.loss, PrescriptionLoss) and axis.parameter in NOT_COMPARED:
         raise TuningError(
             f"{axis.parameter} changes the objective that a batch tuning of {base.name} compares on validation "
             "samples; choose among its values by a grid, whose score does not depend on it"

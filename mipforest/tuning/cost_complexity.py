@@ -23,6 +23,7 @@ import numpy as np
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.errors import TuningError, did_you_mean
+from mipforest.objectives.leaf_losses import PrescriptionLoss
 from mipforest.problem.structure import TreeCharges
 from mipforest.trees import Tree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
@@ -272,17 +273,15 @@ class _Leaves:
 
 
 def _leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> _Leaves:
-    if charges.loss == "classes":
+    if charges.predicts_class:
         return _class_leaves(charges, train, validation)
-    if charges.loss == "prescription":
-        return _treatment_leaves(charges, train, validation)
+    if isinstance(charges.loss, PrescriptionLoss):
+        return _treatment_leaves(charges, charges.loss, train, validation)
     return _value_leaves(charges, train, validation)
 
 
 def _class_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> _Leaves:
-    K = len(train.classes)
-    costs = 1.0 - np.eye(K) if charges.costs is None else charges.costs
-    seen, held_out = (data.weights[:, None] * costs[data.y] for data in (train, validation))
+    seen, held_out = (charges.loss.statistics(data.y, data.weights) for data in (train, validation))
 
     def fit(rows: IntArray, above: Predictor | None) -> Predictor:
         del above
@@ -294,7 +293,7 @@ def _class_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> 
 
 
 def _value_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> _Leaves:
-    loss = charges.leaf_loss
+    loss = charges.loss
     y = np.asarray(charges.y, dtype=float)  # in the units of the charges
     per_unit = np.ptp(y) / np.ptp(train.y)
     others_y = y.min() + per_unit * (validation.y - train.y.min())
@@ -329,11 +328,12 @@ def _value_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> 
     return _Leaves(fit, loss.baseline(y, train.weights))
 
 
-def _treatment_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> _Leaves:
+def _treatment_leaves(
+    charges: TreeCharges, loss: PrescriptionLoss, train: Dataset, validation: Dataset
+) -> _Leaves:
     """Leaves that prescribe; a treatment that no sample of a leaf had is estimated as at the node above."""
-    assert charges.treatment is not None
     assert validation.treatments is not None
-    y, given, m = np.asarray(charges.y, dtype=float), charges.treatment, len(train.classes)
+    y, given, m = np.asarray(charges.y, dtype=float), loss.treatment, len(train.classes)
     low, high = int(np.argmin(train.y)), int(np.argmax(train.y))
     per_unit = (y[high] - y[low]) / (train.y[high] - train.y[low])  # below 0 where higher outcomes are better
     others_y, others_given = y[low] + per_unit * (validation.y - train.y[low]), validation.treatments
@@ -355,7 +355,7 @@ def _treatment_leaves(charges: TreeCharges, train: Dataset, validation: Dataset)
             rest = y[own] - X[own] @ lines[t, :-1]
             lines[t, -1] = rest.mean()
             errors += float(((rest - rest.mean()) ** 2).sum())
-        enough = np.bincount(given[rows], minlength=m) >= charges.n_treatment
+        enough = np.bincount(given[rows], minlength=m) >= loss.n_treatment
         outcome = lines[:, :-1] @ X[rows].mean(axis=0) + lines[:, -1]
         outcome[~enough] = np.inf
         prescribed = int(outcome.argmin())
@@ -366,13 +366,13 @@ def _treatment_leaves(charges: TreeCharges, train: Dataset, validation: Dataset)
             under = np.where(had == prescribed, known, estimates[:, prescribed])
             residuals = known - estimates[np.arange(len(others)), had]
             error = float(residuals @ residuals)
-            return charges.mu * float(under.sum()) + (1 - charges.mu) * error + charges.offset * len(others)
+            return loss.mu * float(under.sum()) + (1 - loss.mu) * error + charges.offset * len(others)
 
-        best = charges.mu * len(rows) * float(outcome.min()) if enough.any() else nothing
-        return Predictor(best + (1 - charges.mu) * errors, held_out, lines)
+        best = loss.mu * len(rows) * float(outcome.min()) if enough.any() else nothing
+        return Predictor(best + (1 - loss.mu) * errors, held_out, lines)
 
     # A search may end with a leaf that may prescribe nothing; it goes first, as no other tree is charged as much.
-    nothing = charges.mu * len(y) * float(y.max()) + len(y) * float(np.ptp(y) ** 2) + float(np.ptp(y))
+    nothing = loss.mu * len(y) * float(y.max()) + len(y) * float(np.ptp(y) ** 2) + float(np.ptp(y))
     spread = sum(float(((y[given == t] - y[given == t].mean()) ** 2).sum()) for t in np.unique(given))
     return _Leaves(fit, spread or 1.0)
 

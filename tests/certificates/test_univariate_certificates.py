@@ -22,6 +22,7 @@ from mipforest.certificates.univariate import Lines, read_problem
 from mipforest.cli.main import app
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
+from mipforest.objectives.leaf_losses import PrescriptionLoss
 from mipforest.searches.exact.certificate_writer import Proof, compiled_proof
 from mipforest.time_budget import TimeBudget
 
@@ -121,8 +122,10 @@ def test_a_search_without_time_certifies_what_is_known(flowers, tmp_path, formul
 
 def test_a_loss_that_certificates_do_not_state_is_refused_by_name(flowers):
     case = Case(7)
-    with pytest.raises(Unsupported, match="errors, squared, absolute, deviance, and not the gamma loss"):
-        compiled_proof(TimeBudget(), replace(case.problem, loss="gamma"), 2)
+    with pytest.raises(
+        Unsupported, match="errors, squared, absolute, deviance, and not the prescription loss"
+    ):
+        compiled_proof(TimeBudget(), replace(case.problem, loss=PrescriptionLoss(case.problem.y)), 2)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 from enumerate_trees import best_tree_value
 from sklearn.ensemble import RandomForestClassifier
 
-from formulations.leaves import baseline_error, class_charges
+from formulations.leaves import baseline_error, class_loss
 from formulations.miret import Miret
 from formulations.oct import Oct
 from formulations.oct_h import OctH
@@ -81,7 +81,7 @@ def three_classes(n=9, seed=0):
 @pytest.mark.parametrize("solver", ["highs", "exact-search"])
 def test_costs_and_weights_of_oct_against_enumeration(variant, solver):
     data = three_classes()
-    charges, unit = class_charges(data, COSTS), baseline_error(data, COSTS)
+    charges, unit = class_loss(data, COSTS).statistics(data.y, data.weights), baseline_error(data, COSTS)
     problem = Oct(variant=variant, costs=COSTS, alpha=0.05).build(data, 1)
     result = problem.solve(solver, gap=1e-6, time_limit=20)
     best = best_tree_value(data.X, lambda rows: charges[rows].sum(axis=0).min() / unit, 1, 0.05, 1)

@@ -11,7 +11,7 @@ from formulations.ort import Ort, OrtH, range_of_means, range_of_quantiles
 from formulations.ort_l import OrtL, OrtLH
 from mipforest.constraints import require_features
 from mipforest.data import DataError, Dataset, load
-from mipforest.objectives.leaf_losses import leaf_loss
+from mipforest.objectives.leaf_losses import error_loss
 from mipforest.problem.parameters import ParameterError
 from mipforest.trees import Topology, Tree
 
@@ -108,8 +108,8 @@ def test_best_leaf_values_lie_in_their_range(seed, n):
     for weight in (np.ones(n), rng.choice([0.5, 1.0, 3.0], n)):
         low, high = range_of_means(y, weight, n_min)
         assert low - 1e-12 <= np.average(y[rows], weights=weight[rows]) <= high + 1e-12
-        low, high = range_of_quantiles(leaf_loss("absolute"), y, weight, n_min)
-        assert low <= leaf_loss("absolute").best_constant(y[rows], weight[rows]) <= high
+        low, high = range_of_quantiles(error_loss("absolute"), y, weight, n_min)
+        assert low <= error_loss("absolute").best_constant(y[rows], weight[rows]) <= high
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12))
@@ -118,8 +118,8 @@ def test_best_constants_with_whole_weights_are_those_of_repeated_targets(seed, n
     rng = np.random.default_rng(seed)
     y, counts = rng.integers(0, 5, n) / 4, rng.integers(1, 4, n)
     again = np.repeat(y, counts)
-    assert same(leaf_loss("absolute").best_constant(y, counts), np.median(again))
-    assert leaf_loss("squared").best_constant(y, counts) == pytest.approx(again.mean())
+    assert same(error_loss("absolute").best_constant(y, counts), np.median(again))
+    assert error_loss("squared").best_constant(y, counts) == pytest.approx(again.mean())
 
 
 def test_a_leaf_of_the_two_greatest_targets_is_a_start():
@@ -198,7 +198,7 @@ def test_real_data_are_certified_at_depth_two(papers_data, name, loss):
     assert result.verified
     assert result.status == "optimal"
     grown = DecisionTreeRegressor(max_depth=2, random_state=0).fit(data.X, data.y)
-    error = leaf_loss(loss)
+    error = error_loss(loss)
     assert (
         result.objective
         <= error.total(grown.predict(data.X), data.y, data.weights) / error.baseline(data.y, data.weights)

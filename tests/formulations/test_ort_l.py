@@ -10,7 +10,7 @@ from formulations.ort_l import LinearLeaves, OrtL
 from mipforest.constraints import forbid_features
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import univariate_tree
-from mipforest.objectives.leaf_losses import leaf_loss
+from mipforest.objectives.leaf_losses import error_loss
 from mipforest.problem.formulation import deepened
 from mipforest.solvers.highs import DENIED
 from mipforest.trees import Topology
@@ -43,7 +43,7 @@ def test_recovers_a_piecewise_linear_truth(variant, loss):
 def linear_leaf_cost(data, loss, lam):
     """Relative loss and l1 penalty of a best linear leaf, by scipy's linear programme or scikit-learn's lasso."""
     y = (data.y - data.y.min()) / np.ptp(data.y)
-    X, baseline = data.X, leaf_loss(loss).baseline(y, data.weights)
+    X, baseline = data.X, error_loss(loss).baseline(y, data.weights)
 
     def least_absolute(rows):
         n, p = len(rows), X.shape[1]
@@ -106,7 +106,7 @@ def test_the_thesis_constant_cuts_off_the_optimum():
 @pytest.mark.parametrize("regulariser", ["l1", "l0"])
 def test_a_linear_leaf_is_the_best_of_its_kind(regulariser, loss):
     rng = np.random.default_rng(3)
-    lam, error = 0.05, leaf_loss(loss)
+    lam, error = 0.05, error_loss(loss)
     data = regression(rng.integers(0, 5, (12, 2)) / 4, rng.random(12))
     leaves = LinearLeaves(data, error, lam=lam, regulariser=regulariser, M_r=10.0)
     X, y = data.X, leaves.y

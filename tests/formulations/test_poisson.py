@@ -19,7 +19,7 @@ from mipforest.data import Dataset
 from mipforest.errors import DataError, TuningError
 from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.objectives import leaf_losses
-from mipforest.objectives.leaf_losses import PoissonLoss
+from mipforest.objectives.leaf_losses import PoissonLoss, SquaredLoss
 from mipforest.problem.constraints import AtMostFeatures, Forbid, MinLeaf
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches.exact.search import exact_search
@@ -182,9 +182,9 @@ def test_rates_that_are_nearly_equal_lose_what_squares_say(spread):
     assert float(loss.of_sums(sums, 0.1)) == pytest.approx(squares, rel=10 * spread)
     assert loss_of_sums.py_func(POISSON, *sums) == pytest.approx(squares, rel=10 * spread)
     shared = {"thresholds": thresholds, "unit": squares, "split_cost": 0.02 * squares}
-    found = exact_search(UnivariateProblem(y=y, loss="deviance", **shared), 2)
+    found = exact_search(UnivariateProblem(y=y, loss=PoissonLoss(), **shared), 2)
     total = 2 * y.mean() * squares
-    by_squares = UnivariateProblem(y=y - y.mean(), loss="squared", **shared)
+    by_squares = UnivariateProblem(y=y - y.mean(), loss=SquaredLoss(), **shared)
     other = exact_search(replace(by_squares, unit=total, split_cost=0.02 * total), 2)
     assert found.ended
     assert found.value == pytest.approx(other.value, rel=20 * spread, abs=1e-7)

@@ -279,7 +279,7 @@ def _enumerated(formulation: Formulation, data: Dataset, depth: int) -> float | 
     """Return the optimum by trying all trees, where there is a route and it is quick."""
     X, values = data.X, formulation.parameters()
     if formulation.name == "policy" and depth <= 2:
-        table, unit = formulation.charges(data), formulation.unit(data)
+        table, unit = formulation.leaf_loss(data).statistics(data.y, data.weights), formulation.unit(data)
 
         def least(rows: tuple[int, ...]) -> float:
             return float(table[list(rows)].sum(axis=0).min())

@@ -16,6 +16,7 @@ from formulations.ort import Ort
 from mipforest.data import Dataset, load
 from mipforest.errors import Unsupported
 from mipforest.heuristics.cart import cart, forest_trees, from_scikit_learn
+from mipforest.objectives.leaf_losses import ClassLoss, error_loss
 from mipforest.problem.structure import TreeCharges
 from mipforest.searches.memetic import ABSENT, LEAF, AlternatingOptimization, SplitTree, random_split
 from mipforest.trees import Topology
@@ -25,11 +26,11 @@ def random_charges(rng, n, loss):
     """Charges with weights, and with a cost matrix now and then."""
     weight = rng.integers(1, 5, n).astype(float)
     if loss != "classes":
-        return TreeCharges(y=rng.integers(0, 6, n).astype(float), loss=loss, weight=weight)
+        return TreeCharges(y=rng.integers(0, 6, n).astype(float), loss=error_loss(loss), weight=weight)
     costs = rng.integers(1, 4, (3, 3)).astype(float) * (1 - np.eye(3)) if rng.random() < 0.5 else None
     y = rng.integers(0, 3, n)
     y[:3] = range(3)
-    return TreeCharges(y=y, loss=loss, weight=weight, costs=costs)
+    return TreeCharges(y=y, loss=ClassLoss(costs), weight=weight)
 
 
 def random_structure(rng, X, depth):
@@ -87,7 +88,7 @@ def test_the_loss_never_rises_and_nothing_single_improves_the_end(seed, loss):
 def test_sending_all_to_one_side_is_taken_where_nothing_else_improves(right_one, threshold):
     X = np.array([[0.0], [1.0]])
     samples = AlternatingOptimization(
-        X, TreeCharges(y=np.array([0, 0]), loss="classes", costs=1 - np.eye(2)), joint=False
+        X, TreeCharges(y=np.array([0, 0]), loss=ClassLoss(1 - np.eye(2))), joint=False
     )
     tree = SplitTree(np.array([0]), np.array([0.5]))
     change = samples._improve_split(tree, np.array([0.0, 1.0 - right_one, right_one]), 0, np.arange(2))
@@ -100,11 +101,11 @@ def test_samples_that_both_sides_treat_alike_change_nothing():
     X, y = rng.random((20, 2)), rng.integers(0, 2, 20)
     tree = SplitTree(np.array([0]), np.array([0.5]))
     prediction = np.array([0.0, 0.0, 1.0])
-    alone = AlternatingOptimization(X, TreeCharges(y=y, loss="classes"), joint=False)
+    alone = AlternatingOptimization(X, TreeCharges(y=y, loss=ClassLoss()), joint=False)
     # A third class is wrong on either side.
     more = AlternatingOptimization(
         np.vstack([X, rng.random((9, 2))]),
-        TreeCharges(y=np.append(y, np.full(9, 2)), loss="classes"),
+        TreeCharges(y=np.append(y, np.full(9, 2)), loss=ClassLoss()),
         joint=False,
     )
     one, other = tree.copy(), tree.copy()
@@ -153,7 +154,7 @@ def test_an_update_changes_the_loss_of_the_care_set_alone_and_makes_it_least(see
 def test_pruning_keeps_predictions_and_leaves_nothing_empty_or_alike(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 5, (20, 2)).astype(float), rng.integers(0, 2, 20)
-    samples = AlternatingOptimization(X, TreeCharges(y=y, loss="classes"))
+    samples = AlternatingOptimization(X, TreeCharges(y=y, loss=ClassLoss()))
     tree = random_structure(rng, X, 4)
     tree.threshold[rng.random(15) < 0.3] = np.inf
     before, after = samples.fitted(tree), samples.pruned(tree)
@@ -174,14 +175,14 @@ def test_a_split_that_saves_less_than_it_costs_is_taken_out():
     X, y = np.arange(10.0)[:, None], np.array([0] * 5 + [1] * 5)
     tree = SplitTree(np.array([0, 0, LEAF]), np.array([4.5, 1.5, 0.0]))
     for cost, splits in ((0.0, 1), (4.0, 1), (6.0, 0)):
-        samples = AlternatingOptimization(X, TreeCharges(y=y, loss="classes", split_cost=cost))
+        samples = AlternatingOptimization(X, TreeCharges(y=y, loss=ClassLoss(), split_cost=cost))
         assert samples.pruned(tree).tree.n_splits == splits
 
 
 def test_leaves_keep_their_least_size():
     rng = np.random.default_rng(3)
     X, y = rng.random((60, 3)), rng.integers(0, 2, 60)
-    samples = AlternatingOptimization(X, TreeCharges(y=y, loss="classes", N_min=8))
+    samples = AlternatingOptimization(X, TreeCharges(y=y, loss=ClassLoss(), N_min=8))
     data = Dataset.from_arrays(X, y, name="random", scaling="none")
     for tree in forest_trees(data, Topology(3), 5, min_leaf=8):
         found = samples.improve(SplitTree(np.where(tree.w.any(axis=1), tree.w.argmax(axis=1), LEAF), -tree.b))
@@ -240,7 +241,7 @@ def test_weights_are_repeated_samples():
     rng = np.random.default_rng(2)
     X, y, weight = rng.random((30, 2)), rng.integers(0, 2, 30), rng.integers(1, 4, 30)
     tree = random_structure(rng, X, 2)
-    once = AlternatingOptimization(X, TreeCharges(y=y, loss="classes", weight=weight.astype(float)))
+    once = AlternatingOptimization(X, TreeCharges(y=y, loss=ClassLoss(), weight=weight.astype(float)))
     rows = np.repeat(np.arange(30), weight)
     repeated = replace(once.charges, y=y[rows], weight=None)
     again = AlternatingOptimization(X[rows], repeated).improve(tree)

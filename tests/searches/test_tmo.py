@@ -9,6 +9,7 @@ from formulations.oct import Oct
 from formulations.ort import Ort
 from mipforest.data import Dataset, load
 from mipforest.heuristics.thresholds import univariate_tree
+from mipforest.objectives.leaf_losses import ClassLoss
 from mipforest.problem.structure import TreeCharges
 from mipforest.searches.memetic import (
     ABSENT,
@@ -133,7 +134,7 @@ def test_random_splits_part_the_samples():
 def test_the_best_value_never_rises_and_the_seed_decides():
     rng = np.random.default_rng(1)
     X, y = rng.random((60, 4)), rng.integers(0, 3, 60)
-    samples = AlternatingOptimization(X, TreeCharges(y=y, loss="classes"))
+    samples = AlternatingOptimization(X, TreeCharges(y=y, loss=ClassLoss()))
     trees = [random_tree(np.random.default_rng(k)) for k in range(8)]
     trees = [SplitTree(np.minimum(tree.feature, 3), tree.threshold) for tree in trees]
     found, again = (evolve(samples, trees, generations=3, seed=5) for _ in range(2))
@@ -223,7 +224,7 @@ def test_no_incumbent_is_below_the_optimum_where_leaves_have_a_least_size(formul
 
 def test_a_side_with_too_few_samples_gives_way_to_the_other_one():
     X = np.arange(10.0)[:, None]
-    samples = AlternatingOptimization(X, TreeCharges(y=np.arange(10) % 2, loss="classes", N_min=3))
+    samples = AlternatingOptimization(X, TreeCharges(y=np.arange(10) % 2, loss=ClassLoss(), N_min=3))
     split = SplitTree(np.array([0, LEAF, 0]), np.array([1.5, 0.0, 5.5]))
     pruned = samples.pruned(split)
     assert pruned.tree.feature[0] in (0, LEAF)

@@ -13,6 +13,7 @@ import pytest
 import mipforest
 from mipforest.data import Dataset
 from mipforest.errors import DataValueError, Unsupported
+from mipforest.objectives.leaf_losses import ClassLoss
 from mipforest.problem.driver import Driver
 from mipforest.problem.registry import get_formulation
 from mipforest.problem.structure import TreeCharges
@@ -77,7 +78,7 @@ def test_a_number_is_refused_with_its_name_its_place_and_the_range():
 
 
 def test_features_that_are_only_compared_may_be_of_any_size():
-    charges = TreeCharges(y=np.array([0, 1]), loss="classes")
+    charges = TreeCharges(y=np.array([0, 1]), loss=ClassLoss())
     far = np.array([[0.0], [1e200]])
     require_charges("tao", charges, far)
     with pytest.raises(DataValueError, match=r"X\[1, 0\] is 1e\+200"):

@@ -7,6 +7,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import replace
 from time import monotonic
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from mipforest.errors import MipforestError
 from mipforest.heuristics.thresholds import Thresholds
+from mipforest.objectives.leaf_losses import ClassLoss, PinballLoss, PrescriptionLoss, SquaredLoss, error_loss
 from mipforest.problem.structure import TreeCharges, UnivariateProblem
 from mipforest.searches.numbers import LARGEST
 
@@ -47,11 +49,16 @@ def broken(value: object, number: float) -> object:
 
 
 def cases(problem: object, names: str, run: Callable[[object], object]) -> Iterator[tuple[str, Run]]:
-    """Yield runs with each field of a problem broken."""
+    """Yield runs with each field of a problem, or of its loss, broken."""
     for name in names.split():
         for number in NUMBERS:
-            changed = {name: broken(getattr(problem, name), number)}
-            yield f"{name}={number}", lambda changed=changed: run(replace(problem, **changed))
+            if hasattr(problem, name):
+                changed = replace(problem, **{name: broken(getattr(problem, name), number)})
+            else:
+                loss = copy(problem.loss)
+                setattr(loss, name, broken(getattr(loss, name), number))
+                changed = replace(problem, loss=loss)
+            yield f"{name}={number}", lambda changed=changed: run(changed)
 
 
 def exact() -> Iterator[tuple[str, Run]]:
@@ -67,11 +74,11 @@ def exact() -> Iterator[tuple[str, Run]]:
         return exact_search(problem, 3, **{"deadline": monotonic() + SECONDS} | settings).value
 
     weight, costs = np.ones(12), 1.0 - np.eye(2)
-    classes = UnivariateProblem(thresholds=thresholds, y=SIGN, loss="classes", weight=weight, costs=costs)
+    classes = UnivariateProblem(thresholds=thresholds, y=SIGN, loss=ClassLoss(costs), weight=weight)
     yield "", lambda: run(classes)
     yield from cases(classes, "weight costs split_cost unit", run)
     for loss in ("squared", "absolute"):
-        values = replace(classes, y=Y, loss=loss, costs=None)
+        values = replace(classes, y=Y, loss=error_loss(loss))
         yield from cases(values, "y weight split_cost unit", run)
     for field in ("X", "value"):
         for name, changed in _each(thresholds, field):
@@ -97,15 +104,15 @@ def local() -> Iterator[tuple[str, Run]]:
 
     weight, costs = np.ones(12), 1.0 - np.eye(2)
     unit_cube = (X - X.min(axis=0)) / np.ptp(X, axis=0)
-    classes = LocalProblem(X=unit_cube, y=SIGN, loss="classes", weight=weight, costs=costs)
+    classes = LocalProblem(X=unit_cube, y=SIGN, loss=ClassLoss(costs), weight=weight)
     yield "", lambda: run(classes)
     yield from cases(classes, "X weight costs split_cost unit offset", run)
     yield from cases(replace(classes, margin=0.01), "X weight costs split_cost margin", run)
-    values = replace(classes, y=Y, costs=None, loss="squared")
+    values = replace(classes, y=Y, loss=SquaredLoss())
     yield from cases(values, "y weight split_cost", run)
-    yield from cases(replace(values, loss="absolute"), "y weight split_cost", run)
+    yield from cases(replace(values, loss=PinballLoss()), "y weight split_cost", run)
     yield from cases(replace(values, coefficient_cost=0.1), "X y weight split_cost coefficient_cost", run)
-    treated = replace(values, y=np.abs(Y), loss="prescription", treatment=np.arange(12) % 2, mu=0.5)
+    treated = replace(values, y=np.abs(Y), loss=PrescriptionLoss(np.arange(12) % 2, mu=0.5))
     yield from cases(treated, "y weight split_cost mu", run)
     yield from cases(replace(treated, coefficient_cost=0.1), "X y coefficient_cost mu", run)
     for number in SETTINGS:
@@ -124,9 +131,7 @@ def prescription() -> Iterator[tuple[str, Run]]:
     """Enumeration of prescriptive trees, with constant estimates and with linear ones."""
     from mipforest.searches.prescription.enumeration import enumerate_linear_trees, enumerate_trees
 
-    charges = TreeCharges(
-        y=np.abs(Y), loss="prescription", treatment=np.arange(12) % 2, mu=0.5, weight=np.ones(12)
-    )
+    charges = TreeCharges(y=np.abs(Y), loss=PrescriptionLoss(np.arange(12) % 2, mu=0.5), weight=np.ones(12))
     yield "", lambda: enumerate_trees(X, charges, 2).least
     yield from cases(charges, "y weight split_cost mu", lambda it: enumerate_trees(X, it, 2).least)
     line = replace(charges, coefficient_cost=0.1)
@@ -149,11 +154,11 @@ def tao() -> Iterator[tuple[str, Run]]:
             AlternatingOptimization(at, charges), [tree], generations=2, seed=0, deadline=deadline
         ).best.value
 
-    classes = TreeCharges(y=SIGN, loss="classes", weight=np.ones(12), costs=1.0 - np.eye(2))
+    classes = TreeCharges(y=SIGN, loss=ClassLoss(1.0 - np.eye(2)), weight=np.ones(12))
     yield "", lambda: run(classes)
     yield from cases(classes, "weight costs split_cost", run)
     for loss in ("squared", "absolute"):
-        yield from cases(replace(classes, y=Y, loss=loss, costs=None), "y weight split_cost", run)
+        yield from cases(replace(classes, y=Y, loss=error_loss(loss)), "y weight split_cost", run)
     for number in SETTINGS:
         yield f"X={number}", lambda number=number: run(classes, broken(X, number))
         yield f"deadline={number}", lambda number=number: run(classes, deadline=number)

@@ -8,6 +8,7 @@ import pytest
 from sklearn.linear_model import Lasso
 
 from mipforest.data import Dataset
+from mipforest.objectives.leaf_losses import ClassLoss, PinballLoss, PrescriptionLoss, error_loss
 from mipforest.problem.structure import TreeCharges
 from mipforest.trees import Topology, Tree
 from mipforest.tuning import TuningError
@@ -41,9 +42,10 @@ def samples(kind: str, seed: int) -> tuple[TreeCharges, Dataset, Dataset]:
     train, validation = data.take(np.arange(40)).with_scaling("minmax"), data.take(np.arange(40, 60))
     charges = TreeCharges(
         y=train.y,
-        loss="classes" if task == "classification" else kind.replace("linear", "squared"),
+        loss=ClassLoss(np.array([[0, 1, 4], [2, 0, 1], [1, 3, 0.0]]) if kind == "costs" else None)
+        if task == "classification"
+        else error_loss(kind.replace("linear", "squared")),
         weight=train.weights if train.weighted else None,
-        costs=np.array([[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [1.0, 3.0, 0.0]]) if kind == "costs" else None,
         coefficient_cost=2.0 if kind == "linear" else None,
     )
     return charges, train, validation
@@ -91,8 +93,8 @@ def measured(tree: Tree, charges: TreeCharges, train: Dataset, validation: Datas
             node = (node - 1) // 2
         rows, away = passed[:, node], others == leaf
         y, weight, X = train.y[rows], train.weights[rows], train.X[rows]
-        if charges.loss == "classes":
-            costs = 1 - np.eye(len(train.classes)) if charges.costs is None else charges.costs
+        if charges.predicts_class:
+            costs = 1 - np.eye(len(train.classes)) if charges.loss.costs is None else charges.loss.costs
             totals = (weight[:, None] * costs[y]).sum(axis=0)
             training += totals.min() if (at == leaf).any() else 0
             held_out += (validation.weights[away] * costs[validation.y[away], totals.argmin()]).sum()
@@ -105,13 +107,16 @@ def measured(tree: Tree, charges: TreeCharges, train: Dataset, validation: Datas
         order = np.argsort(rest)
         middle = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2 - 1e-9)
         median = (rest[order][middle] + rest[order][len(rest) - 1 - middle]) / 2
-        constant = median if charges.loss == "absolute" else np.average(rest, weights=weight)
+        constant = median if isinstance(charges.loss, PinballLoss) else np.average(rest, weights=weight)
         errors = rest - constant
-        total = (weight * (np.abs(errors) if charges.loss == "absolute" else errors**2)).sum() + size
+        total = (
+            weight * (np.abs(errors) if isinstance(charges.loss, PinballLoss) else errors**2)
+        ).sum() + size
         training += total if (at == leaf).any() else 0
         errors = validation.y[away] - X_validation[away] @ beta - constant
         held_out += (
-            validation.weights[away] * (np.abs(errors) if charges.loss == "absolute" else errors**2)
+            validation.weights[away]
+            * (np.abs(errors) if isinstance(charges.loss, PinballLoss) else errors**2)
         ).sum()
     return training, held_out
 
@@ -124,7 +129,7 @@ def treated(kind: str, seed: int) -> tuple[TreeCharges, Dataset, Dataset]:
     data = Dataset.from_arrays(X, y, treatments=had, scaling="minmax")
     train, validation = data.take(np.arange(40)).with_scaling("minmax"), data.take(np.arange(40, 60))
     charges = TreeCharges(
-        y=train.y + 7.0, loss="prescription", treatment=train.treatments, mu=MU, n_treatment=N_TREATMENT,
+        y=train.y + 7.0, loss=PrescriptionLoss(train.treatments, MU, N_TREATMENT),
         offset=-MU * 7.0, coefficient_cost=COST if kind == "linear" else None,
     )  # fmt: skip
     return charges, train, validation
@@ -199,7 +204,9 @@ def test_nodes_of_prescriptions_are_charged_by_the_definition(kind, seed):
 
 def test_a_leaf_that_may_prescribe_nothing_goes_first():
     charges, train, validation = treated("constant", 1)
-    few = replace(charges, n_treatment=9)  # a leaf of 40 samples in up to eight has not always so many
+    few = replace(
+        charges, loss=PrescriptionLoss(train.treatments, MU, 9)
+    )  # a leaf of 40 samples in up to eight has not always so many
     tree = random_tree("constant", train, 1)
     sequence = pruning_sequence(node_losses(tree, few, train, validation))
     assert np.isfinite(sequence.alpha).all()

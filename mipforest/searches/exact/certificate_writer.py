@@ -27,7 +27,6 @@ from mipforest.certificates.losses import (
     ERRORS,
     LEAST_EXPONENT,
     LOSSES,
-    MEDIAN,
     MOST,
     MOST_EXPONENT,
     MOST_OF_RATES,
@@ -42,7 +41,7 @@ from mipforest.certificates.losses import (
 )
 from mipforest.certificates.univariate import UNIVARIATE, Place, values_of
 from mipforest.errors import Unsupported
-from mipforest.objectives.leaf_losses import leaf_loss
+from mipforest.objectives.leaf_losses import ClassLoss, PoissonLoss, SquaredLoss, TableLoss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
 from mipforest.searches.exact.parts import Part, PlainPart, WalkedPart, walked_rows
@@ -98,8 +97,8 @@ def grid_of(problem: Problem, limits: Sequence[LabelLimit] = ()) -> Grid:
         target = min(_exponent(bits, span), _exponent(TARGET_BITS, float(np.abs(problem.y).max())))
         loss = min(_exponent(LOSS_BITS, times * float(w.sum()) * span, problem.split_cost), weight + target)
     else:
-        centre, own = float(np.average(problem.y, weights=w)), leaf_loss(problem.loss)
-        is_squared = problem.loss == SQUARED
+        centre, is_squared = float(np.average(problem.y, weights=w)), problem.loss == SQUARED
+        own = SquaredLoss() if is_squared else PoissonLoss()
         far = np.abs(problem.y - centre) if is_squared else np.abs(problem.y / centre - 1.0)
         bits = TARGET_BITS if is_squared else WEIGHT_BITS
         weight = 0 if whole and w.sum() < 2**bits else _exponent(WEIGHT_BITS, float(w.sum()))
@@ -158,18 +157,14 @@ class Proof:
         *,
         walks: bool = True,
     ) -> None:
-        if charged.table is not None:
-            raise Unsupported(
-                "no certificate can be written of costs that differ from sample to sample: the file states costs by "
-                "class; solve it without one"
-            )
         self.charged = charged
         y, thresholds = np.asarray(charged.y, dtype=np.float64), charged.thresholds
         costs = np.zeros((0, 0))
-        if charged.loss == "classes":
-            costs = 1.0 - np.eye(int(y.max()) + 1) if charged.costs is None else charged.costs
+        if isinstance(charged.loss, ClassLoss):
+            own = charged.loss.costs
+            costs = 1.0 - np.eye(int(y.max()) + 1) if own is None else own
         self.problem = Problem(
-            loss=ERRORS if charged.loss == "classes" else charged.loss,
+            loss=charged.loss.name,
             depth=depth,
             N_min=charged.N_min,
             split_cost=float(charged.split_cost),
@@ -178,7 +173,7 @@ class Proof:
             X=thresholds.X[thresholds.group],
             y=y,
             weight=np.ones(len(y)) if charged.weight is None else charged.weight,
-            level=charged.level if charged.loss == ABSOLUTE else MEDIAN,
+            level=charged.loss.level,
         )
         try:
             self._values = values_of(self.problem.X)
@@ -259,7 +254,7 @@ class Proof:
         if self._priced is None:
             return charged, bound
         y, moved = self._priced.argmin(axis=1), math.ldexp(self._losses.moved, -self.grid.loss)
-        priced = replace(charged, y=y, table=self._priced, weight=None, costs=None, offset=0.0)
+        priced = replace(charged, y=y, loss=TableLoss(self._priced), weight=None, offset=0.0)
         return priced, bound - moved / charged.unit
 
     def prove(self, bound: float) -> float:
@@ -387,10 +382,15 @@ def compiled_proof(
             f"a certificate states losses of one target, and leaves predict {np.shape(charged.y)[1]} targets at "
             "once; leave the certificate out"
         )
-    if charged.loss != "classes" and charged.loss not in LOSSES:
+    if isinstance(charged.loss, TableLoss):
         raise Unsupported(
-            f"a certificate states one of the losses {', '.join(LOSSES)}, and not the {charged.loss} loss; leave the "
-            "certificate out"
+            "no certificate can be written of costs that differ from sample to sample: the file states costs by "
+            "class; solve it without one"
+        )
+    if charged.loss.name not in LOSSES:
+        raise Unsupported(
+            f"a certificate states one of the losses {', '.join(LOSSES)}, and not the {charged.loss.name} loss; leave "
+            "the certificate out"
         )
     made = list[Proof]()
 

@@ -654,7 +654,7 @@ class CoverSearch:
         (left, right), t, f = found.bounds, found.t, interval.feature
         first, beyond = interval.low, interval.high
         last, after = t - 1, t + 1
-        if self.rows.loss in ("classes", "costs"):
+        if self.rows.predicts_labels:
             # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
             weight = self._weight_below(f)
             last = min(

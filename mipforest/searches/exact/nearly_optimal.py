@@ -38,6 +38,7 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.heuristics.thresholds import Thresholds
+from mipforest.objectives.leaf_losses import TableLoss
 from mipforest.problem.structure import LabelSums, UnivariateProblem
 from mipforest.problem.tree_search import ListedTrees
 from mipforest.searches import compile_by
@@ -437,7 +438,7 @@ class _Listing:
     @property
     def labelled(self) -> bool:
         """Whether leaves predict labels."""
-        return self.rows.loss in ("classes", "costs")
+        return self.rows.predicts_labels
 
     def below(self, number: IntArray, levels: int, budget: float, place: _Place) -> Trees:
         """Return the trees of some rows within a budget."""
@@ -597,7 +598,7 @@ class _Listing:
         if part.rows.size.sum() < self.rows.N_min:
             return
         if self.labelled:
-            losses = part.rows.costs.sum(axis=0)
+            losses = part.rows.statistics.sum(axis=0)
             labels = np.arange(len(losses)) if self.all_labels else np.array([int(losses.argmin())])
             value = losses[labels]
         else:
@@ -623,11 +624,11 @@ class _Listing:
         cuts = np.column_stack([f, ranks[f, at], ranks[f, at + 1]]).astype(np.int64)
         first = np.zeros(len(f), np.int64)
         value, left, right, split = np.zeros(len(f)), first, first, np.arange(len(f))
-        if rows.loss == "absolute":
+        if not rows.loss.has_sums:
             each = rows.splits(0.0)
             value = np.array([each[j][k - 1] for j, _, k in cuts.tolist()])
         elif len(f):
-            sums = rows.costs if self.labelled else rows.sums
+            sums = rows.statistics
             below = sums[order].cumsum(axis=1)
             lower, upper = below[f, at], below[f, -1] - below[f, at]
             if not self.labelled:
@@ -715,7 +716,7 @@ class _Listing:
             if self.labelled and below + above > rest:
                 # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
                 weight = np.bincount(
-                    rows.rank[f] + 1, rows.costs.max(axis=1), int(rows.n_values[f]) + 1
+                    rows.rank[f] + 1, rows.statistics.max(axis=1), int(rows.n_values[f]) + 1
                 ).cumsum()
                 excess = below + above - rest
                 last = min(last, int(np.searchsorted(weight, weight[t] - excess, side="right")) - 1)
@@ -807,9 +808,9 @@ def list_trees(
     box
         Trees to list, settled; all of them without it.
     """
-    if limits is not None and limits.use.shape[2] > problem.prediction_costs.shape[1]:
+    if limits is not None and limits.use.shape[2] > problem.statistics.shape[1]:
         table = problem.costs_of_labels(limits.use.shape[2])
-        problem = replace(problem, y=table.argmin(axis=1), table=table, weight=None, costs=None)
+        problem = replace(problem, y=table.argmin(axis=1), loss=TableLoss(table), weight=None)
     rows, base = distinct_rows(problem, merged=False)
     held = Limits.of(limits, numbered_rows(problem)[2], max(1, rows.n_classes))
     everything = np.arange(rows.rank.shape[1])

@@ -53,7 +53,7 @@ from mipforest.searches.exact.cover_search import (
 from mipforest.searches.exact.covers import DONE, FLAG, MAX_PAIRS, STOPPED
 from mipforest.searches.exact.plain import loss_of_rest
 from mipforest.searches.exact.tables import Rows
-from mipforest.searches.leaf_sums import POISSON, may_skip
+from mipforest.searches.leaf_sums import POISSON, kind_of_loss, may_skip
 
 #: Most thresholds of a table: the sums of their pairs are held in memory.
 MOST = 3000
@@ -222,7 +222,7 @@ def _tables_of(rows: Rows, *, alike: bool) -> PairTables:
         order = np.argsort(first)
         feature, threshold, right = feature[first[order]], threshold[first[order]], right[first[order]]
         at = np.argsort(order)[at.ravel()]
-    value, n = np.ascontiguousarray(rows.costs, dtype=np.float64), rows.rank.shape[1]
+    value, n = np.ascontiguousarray(rows.statistics, dtype=np.float64), rows.rank.shape[1]
     bits, starts, place = np.zeros((0, 0), np.uint64), np.zeros(0, np.int64), np.zeros(0, np.int64)
     if _is_counted(rows):
         label, weight = rows.value[:, 0].astype(np.int64), rows.value[:, 1].astype(np.int64)
@@ -240,18 +240,14 @@ def _tables_of(rows: Rows, *, alike: bool) -> PairTables:
     sums, sizes = whole.pairs_of(np.ones(n, dtype=bool))
     both = sums.sum(axis=0) if whole.is_counted else _products(right, rows.moved[:, None], None)[0][:, :, 0]
     moved = np.diag(both)[:, None] - both
-    if rows.loss not in ("classes", "costs"):
+    if not rows.predicts_labels:
         moved = np.where(moved > 0.5, np.inf, 0.0)
     return replace(whole, sums=sums, sizes=sizes, moved=moved)
 
 
 def _is_counted(rows: Rows) -> bool:
     """Return whether rows of classes are counted by bits."""
-    if (
-        rows.loss != "classes"
-        or not rows.is_whole
-        or (rows.N_min > 1 and (rows.size != rows.value[:, 1]).any())
-    ):
+    if not rows.of_classes or not rows.is_whole or (rows.N_min > 1 and (rows.size != rows.value[:, 1]).any()):
         return False
     return bool(rows.value[:, 1].sum() <= MOST_BITS * len(rows.value))
 
@@ -260,12 +256,12 @@ def are_faster(rows: Rows, depth: int) -> bool:
     """Return whether sums over pairs of thresholds are faster than covers, by what both took on sets of all kinds."""
     n_of, n = rows.n_values[rows.n_values > 1] - 1, rows.rank.shape[1]
     T = int(n_of.sum())
-    if depth < 2 or not 0 < T <= MOST or not rows.has_sums:
+    if depth < 2 or not 0 < T <= MOST or not rows.loss.has_sums:
         return False
     # Covers evaluate few of many thresholds of a feature.
     evaluated = float(np.minimum(n_of, EVALUATED * np.log2(1.0 + n_of)).sum())
     of_covers = evaluated * n * len(n_of) * (PLAIN if rows.kind is None else WALKED)
-    of_pairs = T * T * (COUNTED * n / WORD if _is_counted(rows) else SUMMED * n * rows.costs.shape[1])
+    of_pairs = T * T * (COUNTED * n / WORD if _is_counted(rows) else SUMMED * n * rows.statistics.shape[1])
     of_pairs += T * T * COMPARED
     return bool(of_pairs <= of_covers if depth == 2 else T * of_pairs <= REPEATED * evaluated * of_covers)
 
@@ -438,7 +434,7 @@ class PairSearch(CoverSearch):
         #: (|B|, T + 1) what each node may split on, and whether it has to split; (T,) groups of thresholds.
         self._use = np.column_stack([box.allowed[:, tables.feature], box.must]).astype(np.uint8)
         self._group = np.asarray(box.group[tables.feature], dtype=np.int64)
-        self._kind = rows.kind_of_sums
+        self._kind = kind_of_loss(rows.loss)
         #: (2, T) lower bounds on the losses of both sides of each root, and whether it is open.
         self._of_side, self._is_open = np.zeros((2, T)), self._use[0, :T] > 0
         return tables
@@ -559,8 +555,6 @@ class PairSearch(CoverSearch):
 
     def _loss_of(self, total: FloatArray) -> float:
         """Return the loss of one leaf by its sums (V,)."""
-        if self.rows.loss == "classes":  # sums are costs
-            return max(0.0, float(total.min()))
         return float(self.rows.loss_of(total))
 
     def _close_root(self, found: Evaluated) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.certificates.losses import DEVIANCE, ERRORS, SQUARED, Losses, Problem
+from mipforest.objectives.leaf_losses import ClassLoss, SquaredLoss
 from mipforest.searches import entry
 from mipforest.searches.addresses import words_of
 from mipforest.searches.exact.cover_search import CoverSearch
@@ -112,7 +113,7 @@ class WalkedPart(Part):
     def __init__(self, rows: Rows, cost: float, tolerance: float, units: float) -> None:
         super().__init__()
         self._rows, self.cost, self._tolerance, self.units = rows, cost, tolerance, units
-        self.rank, self.values, self._sums = rows.rank, rows.n_values, rows.sums
+        self.rank, self.values, self._sums = rows.rank, rows.n_values, rows.statistics
         self.size = np.ones(self.rank.shape[1], np.int64)
         self._tables = tables_of(rows)
         self.tables, self.whole = self._tables.loops, self._tables.all_rows()
@@ -182,7 +183,7 @@ def walked_rows(problem: Problem, priced: FloatArray | None = None) -> Rows | No
             return None
         value = np.column_stack([np.bincount(row, weight * shifted**k) for k in (0, 1, 2)])
     return Rows(
-        loss="classes" if problem.loss == ERRORS else problem.loss,
+        loss=ClassLoss() if problem.loss == ERRORS else SquaredLoss(),
         rank=np.ascontiguousarray(rank),
         order=np.argsort(rank, axis=1, kind="stable").astype(np.int32),
         n_values=n_values,
@@ -192,6 +193,7 @@ def walked_rows(problem: Problem, priced: FloatArray | None = None) -> Rows | No
         size=np.bincount(row).astype(np.int64),
         N_min=1,
         kind=kind,
+        of_classes=problem.loss == ERRORS,
     )
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import ClusterError
 from mipforest.heuristics.thresholds import Thresholds
-from mipforest.objectives.leaf_losses import LabelsLoss
+from mipforest.objectives.leaf_losses import ClassLoss, LabelLoss, LeafLoss, SquaredLoss, TableLoss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
 from mipforest.searches.exact.boxes import Box
@@ -100,35 +100,33 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
     """
 
     def run() -> None:
-        for loss in ("classes", "squared") if problem is None else (problem.loss,):
+        for loss in (ClassLoss(), SquaredLoss()) if problem is None else (problem.loss,):
             is_long = problem is not None and rows_of(problem)[0].rank.size >= LONG
             rows = tiny_rows(loss, None if problem is None else rows_of(problem)[0])
             for levels in (2,) if depth == 2 else (3,) if depth > 2 else ():
                 kind = CoverSearch if problem is None else search_for(rows_of(problem)[0], levels)
                 search = kind(rows, levels, cost=0.0, tolerance=0.0, incumbent=np.inf)
                 search.compile(is_long=is_long, is_short=not is_long or depth > 3)
-            if depth == 1 and not rows.has_sums:
+            if depth == 1 and not rows.loss.has_sums:
                 rows.splits(0.0)
 
     return compile_by(run, budget, "exact-search", COMPILING_SECONDS)
 
 
-def tiny_rows(loss: str, real: Rows | None) -> Rows:
+def tiny_rows(loss: LeafLoss, real: Rows | None) -> Rows:
     """Return four rows for which the same is compiled as for the rows of a problem, if there is one."""
-    X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1]) + (loss not in ("classes", LabelsLoss.name))
+    labels = isinstance(loss, LabelLoss)
+    X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1]) + (not labels)
     left = sparse.csr_array(np.tri(4, 3)[:, ::-1].copy())
     tiny = Thresholds(
         X, np.arange(4), np.zeros(3, np.int64), np.array([0.5, 1.5, 2.5]), np.array([0, 3]), left, ("x",)
     )
-    weight = None
-    if loss == LabelsLoss.name:
-        y, weight = y[:, None], np.ones(1)
-    rows, _ = rows_of(UnivariateProblem(thresholds=tiny, y=y, loss=loss, target_weight=weight))
+    rows, _ = rows_of(UnivariateProblem(thresholds=tiny, y=y, loss=ClassLoss() if labels else loss))
     if real is None:
         return rows
-    if real.loss == "costs":
-        rows = replace(rows, loss="costs", value=rows.costs, n_classes=2)
-    if real.loss == "classes" and real.n_classes > 2:
+    if labels and not real.of_classes:
+        rows = replace(rows, of_classes=False, value=rows.statistics)
+    if real.of_classes and real.n_classes > 2:
         rows = replace(rows, n_classes=3)
     # What is compiled depends on the types of weights and ranks, and on leaf sizes.
     most = int(real.n_values.max(initial=1))
@@ -200,7 +198,7 @@ def exact_search(
     rows, base = rows_of(problem)
     unit, thresholds = problem.unit, problem.thresholds
     # The loss of one leaf, which rounding errors are shares of, may be far from the unit.
-    is_sum = rows.n_classes == 0 and rows.has_sums
+    is_sum = not rows.predicts_labels and rows.loss.has_sums
     slack = max(1.0, float(np.abs(rows.value[:, -1]).sum()) / unit) if is_sum else 1.0
     if rows.is_whole and problem.split_cost == 0:
         slack = 0.0
@@ -284,16 +282,15 @@ def _capped(problem: UnivariateProblem) -> UnivariateProblem:
     A tree that pays such a charge is worse than that one, with the charge or with what is left of it; all others have
     the same value. So nothing is lost but charges that can only be avoided, beside which sums would be rounded.
     """
-    if problem.loss != "classes":
+    if not problem.predicts_class:
         return problem
-    charged = problem.prediction_costs
+    charged = problem.statistics
     most = 2.0 * float(charged.sum(axis=0).min())
     if not 0.0 < most < charged.max(initial=0.0):
         return problem
-    if problem.costs is None and problem.table is None:
-        assert problem.weight is not None  # without weights a sample is one of the errors of some label
-        return replace(problem, weight=np.minimum(problem.weight, most))
-    return replace(problem, weight=None, costs=None, table=np.minimum(charged, most))
+    if problem.counts_errors:
+        return replace(problem, weight=np.minimum(problem.weights, most))
+    return replace(problem, weight=None, loss=TableLoss(np.minimum(charged, most)))
 
 
 def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[Rows, float]:
@@ -302,38 +299,31 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
     ``merged`` leaves out rows that lose the same under any prediction, where leaves may be of any size.
     """
     thresholds, y = problem.thresholds, np.asarray(problem.y, dtype=np.float64)
-    n, base = len(y), 0.0
-    weight = np.ones(n) if problem.weight is None else np.asarray(problem.weight, dtype=np.float64)
-    loss, K, labels = problem.loss, 0, 1
-    if loss == "classes":
-        charged = problem.prediction_costs
-        K = charged.shape[1]
-        loss = "costs" if K > 2 and (problem.costs is not None or problem.table is not None) else loss
-    elif loss == LabelsLoss.name:
-        charged = problem.leaf_loss.statistics(y, weight)
-        loss, K, labels = "costs", charged.shape[1], y.shape[1]
-    two = loss == "classes" and K == 2
+    weight, base, loss, K = problem.weights, 0.0, problem.loss, 0
     target, of, row = numbered_rows(problem)
     size, X = np.bincount(row), thresholds.X[thresholds.group[of]]
-    shifted = np.zeros(n)
-    if K:
+    shifted, two, of_classes = np.zeros(len(y)), False, False
+    if isinstance(loss, LabelLoss):
+        charged = problem.statistics
+        K = charged.shape[1]
+        two = problem.predicts_class and K == 2
+        of_classes = two or problem.counts_errors
         losses = np.zeros((len(of), K))
         np.add.at(losses, row, charged)
-        if loss == "costs" or two:
+        if two or not of_classes:
             # What the best class of a row loses is lost by every tree.
-            blocks = losses.reshape(len(of), labels, K // labels)
+            blocks = losses.reshape(len(of), loss.n_labels, K // loss.n_labels)
             least = blocks.min(axis=2, keepdims=True)
             base = float(least.sum())
             losses = (blocks - least).reshape(losses.shape)
         value = losses
         if two:
             value = np.column_stack([losses[:, 0] > losses[:, 1], np.abs(losses[:, 0] - losses[:, 1])])
-        elif loss == "classes":
+        elif of_classes:
             value = np.column_stack([target[of], np.bincount(row, weight)])
     else:
-        own = problem.leaf_loss
-        shifted = own.centred(y, weight)
-        value = np.column_stack([np.bincount(row, one) for one in own.statistics(shifted, weight).T])
+        shifted = loss.centred(y, weight)
+        value = np.column_stack([np.bincount(row, one) for one in loss.statistics(shifted, weight).T])
     if merged and two and problem.N_min == 1:
         chosen = value[:, 1] > 0.0
         X, value, size, of = X[chosen], value[chosen], size[chosen], of[chosen]
@@ -345,11 +335,11 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
     order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
     kind: np.dtype[np.generic] | None = None
     fits = bytes_of_ranks(len(of), len(rank), int(n_values.max(initial=1))) <= MAX_BYTES
-    if loss == "classes":
+    if of_classes:
         kind = kind_of(len(of), value[:, 1])
-    elif loss == "squared" and y.ndim == 1 and are_walked(weight, shifted):
+    elif isinstance(loss, SquaredLoss) and y.ndim == 1 and are_walked(weight, shifted):
         kind = np.dtype(np.float64) if fits else None
-    elif loss == "absolute":
+    elif not loss.has_sums:
         order = np.vstack([order, np.argsort(shifted[of], kind="stable").astype(np.int32)])
     rows = Rows(
         loss=loss,
@@ -358,13 +348,12 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
         n_values=n_values.astype(np.int64),
         value=np.ascontiguousarray(value, dtype=np.float64),
         n_classes=K,
-        target=shifted[of] if loss == "absolute" else np.zeros(len(of)),
+        target=np.zeros(len(of)) if loss.has_sums else shifted[of],
         size=size.astype(np.int64),
         N_min=problem.N_min,
         kind=kind,
-        is_gathered=loss == "classes" and not fits,
-        level=problem.level,
-        labels=labels,
+        of_classes=of_classes,
+        is_gathered=of_classes and not fits,
     )
     return rows, base
 
@@ -383,14 +372,9 @@ def numbered_rows(problem: UnivariateProblem) -> tuple[IntArray, IntArray, IntAr
     """
     y, group = np.asarray(problem.y), problem.thresholds.group
     target: IntArray = np.zeros(len(y), np.int64)
-    if problem.loss == "absolute":
+    if not problem.loss.has_sums:
         target = np.unique(y, return_inverse=True)[1]
-    elif (
-        problem.loss == "classes"
-        and problem.costs is None
-        and problem.table is None
-        and problem.prediction_costs.shape[1] > 2
-    ):
+    elif problem.counts_errors and y.max(initial=0) > 1:
         target = y.astype(np.int64)
     _, of, row = np.unique(
         group * (int(target.max(initial=0)) + 1) + target, return_index=True, return_inverse=True

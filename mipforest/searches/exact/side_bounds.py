@@ -114,7 +114,7 @@ class Losses:
     Attributes
     ----------
     words
-        Loss, level and cost of a split.
+        Loss and cost of a split.
     arrays
         What else they depend on; the same objects say the same.
     """
@@ -125,9 +125,7 @@ class Losses:
     @classmethod
     def of(cls, problem: UnivariateProblem) -> Losses:
         """Return those of a problem."""
-        words = problem.loss, problem.level, problem.split_cost
-        arrays = problem.y, problem.weight, problem.target_weight, problem.costs, problem.table
-        return cls(words, arrays)
+        return cls((problem.loss, problem.split_cost), (problem.y, problem.weight))
 
     def are(self, others: Losses) -> bool:
         """Return whether these are the same."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from mipforest.objectives.leaf_losses import LeafLoss, leaf_loss
+from mipforest.objectives.leaf_losses import LabelLoss, LeafLoss
 from mipforest.searches.addresses import words_of
 from mipforest.searches.exact.classes import LabelPart, ManyClasses, TwoClasses
 from mipforest.searches.exact.covers import Cover, Workspace
@@ -33,7 +33,7 @@ from mipforest.searches.exact.walks import (
     TWO_WIDE,
     WIDE_LANES,
 )
-from mipforest.searches.leaf_sums import ABSOLUTE, KIND_OF, LABELS
+from mipforest.searches.leaf_sums import ABSOLUTE, kind_of_loss
 
 #: Most bytes of the tables of ranks, and of those that a side gathers; most values of a feature for ranks of 16 bits.
 MAX_BYTES, MAX_GATHERED, MAX_SHORT_RANKS = 1_500_000_000, 200_000_000, 65_000
@@ -46,15 +46,14 @@ class Rows:
     Attributes
     ----------
     loss
-        ``"classes"`` (weight of all classes but the heaviest), ``"costs"`` (least sum of costs), or a loss of numbers.
+        What leaves lose.
     rank, order
         (p, n) ranks of the rows among the values of each feature, and rows in the order of each; for the absolute loss
         (p + 1, n), the last by target.
     n_values
         (p,) number of values of each feature.
     value
-        (n, 2) class and weight; (n, V) costs of predicting each class, in blocks of as many for each label; or (n, V)
-        sums of the statistics of the loss.
+        (n, 2) class and weight, where rows are of classes; else (n, V) sums of the statistics of the loss.
     n_classes
         Number of classes, of all labels, 0 for numbers.
     target
@@ -65,15 +64,13 @@ class Rows:
         Least number of samples in a leaf.
     kind
         Type of weights in vectors; ``None`` for plain loops.
+    of_classes
+        Whether a row has a class, and every wrong prediction for it costs its weight.
     is_gathered
         Whether the ranks of classes by slot are gathered where they are asked for.
-    level
-        Of the quantile that a leaf predicts, of the absolute loss.
-    labels
-        Number of labels that a leaf predicts, of costs.
     """
 
-    loss: str
+    loss: LeafLoss
     rank: Int32Array
     order: Int32Array
     n_values: IntArray
@@ -83,9 +80,8 @@ class Rows:
     size: IntArray
     N_min: int
     kind: np.dtype[Any] | None
+    of_classes: bool = False
     is_gathered: bool = False
-    level: float = 0.5
-    labels: int = 1
 
     def take(self, chosen: BoolArray) -> Rows:
         """Return some of the rows; ranks stay those of all."""
@@ -103,63 +99,38 @@ class Rows:
     @property
     def is_whole(self) -> bool:
         """Whether losses are whole numbers."""
-        return self.loss == "classes" and self.kind is not None and self.kind.kind == "i"
+        return self.of_classes and self.kind is not None and self.kind.kind == "i"
 
     @property
-    def sums(self) -> FloatArray:
-        """(n, V) what is summed over the rows of a leaf."""
-        if self.loss != "classes":
+    def statistics(self) -> FloatArray:
+        """(n, V) what is summed over the rows of a leaf: of classes, the costs of predicting each."""
+        if not self.of_classes:
             return self.value
         label = self.value[:, 0].astype(np.int64)
-        return np.asarray(self.value[:, 1:] * np.eye(self.n_classes)[label])
+        return np.asarray(self.value[:, 1:] * (1.0 - np.eye(self.n_classes)[label]))
 
     @property
-    def costs(self) -> FloatArray:
-        """(n, V) the sums of plain loops: of classes, the costs of predicting each."""
-        return self.value[:, 1:] - self.sums if self.loss == "classes" else self.value
-
-    @property
-    def of_numbers(self) -> LeafLoss:
-        """The loss of leaves that predict a number."""
-        return leaf_loss(self.loss, self.level)
-
-    @property
-    def has_sums(self) -> bool:
-        """Whether the loss of a leaf is a function of sums."""
-        return self.loss in ("classes", "costs") or self.of_numbers.has_sums
+    def predicts_labels(self) -> bool:
+        """Whether leaves predict labels, so that a row changes a loss by no more than :attr:`moved`."""
+        return isinstance(self.loss, LabelLoss)
 
     def leaf(self) -> float:
         """Return the loss of one leaf with all rows."""
-        if self.has_sums:
-            return float(self.loss_of(self.sums.sum(axis=0)))
+        if self.loss.has_sums:
+            return float(self.loss_of(self.statistics.sum(axis=0)))
         if not len(self.value):
             return 0.0
         weight, y = self.value[self.order[-1], 0], self.target[self.order[-1]]
-        return self.of_numbers.baseline(y, weight)
-
-    @property
-    def kind_of_sums(self) -> int:
-        """Which loss plain loops have of :attr:`costs` (:mod:`mipforest.searches.leaf_sums`)."""
-        return KIND_OF.get(self.loss, LABELS + self.labels)
+        return self.loss.baseline(y, weight)
 
     @property
     def moved(self) -> FloatArray:
         """(n,) most that moving each row changes a number of errors, or costs, by; 1 where leaves predict numbers."""
-        if self.loss == "classes":
-            return self.value[:, 1]
-        if self.loss != "costs":
-            return np.ones(len(self.value))
-        blocks = self.value.reshape(len(self.value), self.labels, self.value.shape[1] // self.labels)
-        return np.asarray(blocks.max(axis=2).sum(axis=1))
+        return self.loss.moved(self.statistics) if self.predicts_labels else np.ones(len(self.value))
 
     def loss_of(self, sums: FloatArray) -> FloatArray:
         """Return the loss of leaves from their sums, where it is a function of these."""
-        if self.loss == "classes":
-            return np.asarray(sums.sum(axis=-1) - sums.max(axis=-1, initial=0))
-        if self.loss == "costs":
-            blocks = sums.reshape(*sums.shape[:-1], self.labels, sums.shape[-1] // self.labels)
-            return np.asarray(np.maximum(0.0, blocks.min(axis=-1).sum(axis=-1)))
-        return self.of_numbers.of_sums(sums, 0.5 * float(self.value[:, 0].min(initial=np.inf)))
+        return self.loss.of_sums(sums, 0.5 * float(self.value[:, 0].min(initial=np.inf)))
 
     def allowed(self) -> IntArray:
         """Return the first and the last threshold (p, 2) of every feature with enough samples on both sides."""
@@ -193,17 +164,17 @@ class Rows:
         if n == 0:
             return [np.full(int(U) - 1, cost) for U in self.n_values]
         lines, of_each = np.zeros((0, 0)), np.zeros((0, 0))
-        if not self.has_sums:
+        if not self.loss.has_sums:
             tables = plain_tables(self)
             lines = np.zeros((p, n))
             losses_of_splits(tables, _plain_side(tables, tables.order.copy()), lines)
         else:
-            of_each = np.ascontiguousarray(self.sums.T)  # sums over a few long lines are fast
+            of_each = np.ascontiguousarray(self.statistics.T)  # sums over a few long lines are fast
         for f in range(p):
             rank, U = self.rank[f], int(self.n_values[f])
             below = np.searchsorted(rank[self.order[f]], np.arange(1, U))
             size = self.size[self.order[f]].cumsum()[below - 1] * (below > 0)
-            if not self.has_sums:
+            if not self.loss.has_sums:
                 loss = lines[f, below - 1]
             else:
                 sums = of_each[:, self.order[f]].cumsum(axis=1)
@@ -375,7 +346,7 @@ def _tables_of(rows: Rows) -> LossTables:
         own,
         _at_work(own, some),
         plain=plain,
-        moves=rows.loss in ("classes", "costs"),
+        moves=rows.predicts_labels,
         weight_below=_below(rows, rows.moved[:, None])[:, :, 0],
         size_below=size_below,
     )
@@ -396,7 +367,7 @@ def _walked_tables(rows: Rows) -> Any:
     """Return the tables for vector walks."""
     assert rows.kind is not None
     (p, n), U = rows.rank.shape, int(rows.n_values.max())
-    lanes, slots = (WIDE_LANES, TWO_WIDE) if rows.loss == "squared" else (LANES[rows.kind],) * 2
+    lanes, slots = (LANES[rows.kind],) * 2 if rows.of_classes else (WIDE_LANES, TWO_WIDE)
     N = max(1, -(-n // slots)) * slots
     short = np.uint16 if U <= MAX_SHORT_RANKS else np.uint32
 
@@ -410,13 +381,13 @@ def _walked_tables(rows: Rows) -> Any:
     order = rows.order[:p]
     own_ranks = np.take_along_axis(rows.rank, order, axis=1)
     is_last = np.diff(own_ranks, axis=1, append=np.int32(U)) > 0
-    most = 1 if rows.loss == "squared" else PENALTY[rows.kind]
-    penalty_kind = np.int16 if rows.loss == "squared" else rows.kind
+    most = PENALTY[rows.kind] if rows.of_classes else 1
+    penalty_kind = rows.kind if rows.of_classes else np.int16
     penalty = by_slot(np.where(is_last, 0, most), most, penalty_kind)
     ranks = np.zeros((0 if rows.is_gathered else p, p, N), short)
     for g in range(p if len(ranks) else 0):
         ranks[:, g] = by_slot(rows.rank[:, order[g]], 0, short)
-    if rows.loss == "squared":
+    if not rows.of_classes:
         w, s, q = rows.value.T
         walk = np.zeros((2 * p + 1, N))
         walk[:p], walk[p : 2 * p] = by_slot(w[order], 0.0, float), by_slot(s[order], 0.0, float)
@@ -461,18 +432,18 @@ def plain_tables(rows: Rows) -> PlainTables:
     place = np.zeros(n, np.int32)
     place[rows.order[-1]] = np.arange(n)
     return PlainTables(
-        kind=rows.kind_of_sums,
+        kind=kind_of_loss(rows.loss),
         N_min=rows.N_min,
         parts_none=0,
         rank=rows.rank,
         order=rows.order,
-        value=np.ascontiguousarray(rows.costs, dtype=np.float64),
+        value=np.ascontiguousarray(rows.statistics, dtype=np.float64),
         target=rows.target,
         place=place,
         size=rows.size,
         last=rows.n_values - 1,
-        below=_below(rows, rows.costs),
-        level=rows.level,
+        below=_below(rows, rows.statistics),
+        level=rows.loss.level,
         **any_split(p),
     )
 

@@ -28,6 +28,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.objectives.leaf_losses import TableLoss
 from mipforest.problem.structure import LabelSums, UnivariateProblem
 from mipforest.settings import FEASIBILITY_TOLERANCE
 
@@ -175,9 +176,8 @@ class LimitedTrees:
         problem = replace(
             self.charges,
             y=table.argmin(axis=1),
-            table=table,
+            loss=TableLoss(table),
             weight=None,
-            costs=None,
             split_cost=costs * self.alpha,
             unit=most + barrier if self.forbidden.any() else most,
             offset=0.0,

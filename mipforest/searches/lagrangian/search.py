@@ -217,9 +217,9 @@ class LagrangianSearch:
 
     def _offer_both(self, problem: UnivariateProblem, chosen: IntArray) -> None:
         """Offer splits with the labels that are best under prices, and with those that are best within the limits."""
-        assert problem.table is not None
-        table = np.zeros((2**self.trees.depth, problem.table.shape[1]))
-        np.add.at(table, self.trees.leaves(chosen), problem.table)
+        each = problem.statistics
+        table = np.zeros((2**self.trees.depth, each.shape[1]))
+        np.add.at(table, self.trees.leaves(chosen), each)
         self._offer(chosen, table.argmin(axis=1))
         self._label(chosen)
 

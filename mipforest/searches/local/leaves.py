@@ -26,7 +26,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import FloatArray
+from mipforest.objectives.leaf_losses import PrescriptionLoss
 from mipforest.searches import kernel
 
 #: Kind of loss of linear leaves. Sums of a leaf: n, y, y^2, x (p), x y (p),
@@ -158,11 +159,9 @@ def prescription_cost(treatments: int, linear: bool, total: FloatArray) -> float
 
 
 def statistics(
+    loss: PrescriptionLoss,
     y: FloatArray,
-    treatment: IntArray,
-    mu: float,
-    n_treatment: int,
-    weight: FloatArray | None = None,
+    weight: FloatArray,
     X: FloatArray | None = None,
     coefficient_cost: float = 0.0,
 ) -> FloatArray:
@@ -170,23 +169,20 @@ def statistics(
 
     Parameters
     ----------
-    y, treatment
-        (n,) outcomes, at least 0, and treatments, from 0.
-    mu, n_treatment
-        Weight of the prescriptions, and least number of samples that had a treatment that is prescribed.
-    weight
-        (n,) weights of the samples; 1 unless given.
+    loss
+        What leaves lose.
+    y, weight
+        (n,) outcomes, at least 0, and weights of the samples.
     X, coefficient_cost
         (n, p) features of linear estimates, and the cost of coefficients by the sum of their sizes; constant estimates
         unless given.
     """
-    n, m = len(y), int(treatment.max()) + 1
-    weight = np.ones(n) if weight is None else weight
+    n, m, mu, n_treatment = len(y), loss.n_treatments, loss.mu, loss.n_treatment
     block = [np.ones(n), y, y**2]
     if X is not None:
         products = (X[:, :, None] * X[:, None, :]).reshape(n, -1)
         block += [*X.T, *(y[:, None] * X).T, *products.T, *np.zeros((2 * X.shape[1], n))]
-    own, had = weight[:, None] * np.column_stack(block), treatment[:, None] == np.arange(m)
+    own, had = weight[:, None] * np.column_stack(block), loss.treatment[:, None] == np.arange(m)
     blocks = [np.where(had[:, [t]], own, 0.0) for t in range(m)]
     # No tree without such a leaf is charged more than this: the tree without splits is not.
     error = float(weight @ (y - np.average(y, weights=weight)) ** 2)

@@ -19,9 +19,9 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import ClusterError
-from mipforest.objectives.leaf_losses import LabelsLoss
+from mipforest.objectives.leaf_losses import ClassLoss, LabelLoss, PinballLoss, PrescriptionLoss, TableLoss
 from mipforest.searches import compile_by
-from mipforest.searches.leaf_sums import KIND_OF, LABELS, TWO_CLASSES
+from mipforest.searches.leaf_sums import TWO_CLASSES, kind_of_loss
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.searches.local.descent import search_from, search_hyperplanes_from
 from mipforest.searches.local.leaves import ACCURACY, LINEAR, PRESCRIPTION, statistics
@@ -114,7 +114,7 @@ def compile_kernels(budget: TimeBudget, *, oblique: bool = False) -> float:
     Hyperplanes have kernels of their own, so that others need not wait for them.
     """
     X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
-    tiny = LocalProblem(X=X, y=y, loss="classes", margin=0.0 if oblique else None)
+    tiny = LocalProblem(X=X, y=y, loss=ClassLoss(), margin=0.0 if oblique else None)
     seconds = 12 if oblique else 24
     return compile_by(lambda: local_search(tiny, 2, starts=1), budget, "local-search", seconds)
 
@@ -323,15 +323,18 @@ def fitted_tree(problem: LocalProblem, depth: int, seed: int, deadline: float) -
     LocalTree or None
         ``None`` for other leaves, for few samples, or where no split pays.
     """
-    if problem.coefficient_cost is not None or problem.treatment is not None or len(problem.X) < FEW:
+    if (
+        problem.coefficient_cost is not None
+        or isinstance(problem.loss, PrescriptionLoss)
+        or len(problem.X) < FEW
+    ):
         return None
-    if problem.loss == "classes":
-        charged = problem.prediction_costs
+    if problem.predicts_class:
+        charged = problem.statistics
     else:
-        weight = np.ones(len(problem.X)) if problem.weight is None else np.asarray(problem.weight)
-        charged = np.column_stack([weight, weight * problem.y])
+        charged = np.column_stack([problem.weights, problem.weights * problem.y])
     best, least = None, np.inf
-    for penalty in PENALTIES if problem.loss == "classes" else PENALTIES[-1:]:
+    for penalty in PENALTIES if problem.predicts_class else PENALTIES[-1:]:
         if monotonic() >= deadline:
             break
         rng, n_branches = np.random.default_rng(seed), 2**depth - 1
@@ -358,7 +361,7 @@ def _fitted_split(
 
     ``sums`` is what leaves add up: the cost (m, K) of each label, or weights and weighted values (m, 2).
     """
-    X, labels = problem.X[here], problem.loss == "classes"
+    X, labels = problem.X[here], problem.predicts_class
     if labels:
         first = int(sums.sum(axis=0).argmin())
         shared = np.minimum(sums, sums[:, [first]]).sum(axis=0)
@@ -404,7 +407,7 @@ def _direction(
     from sklearn.linear_model import LogisticRegression, Ridge  # takes seconds to import
 
     w, features = np.zeros(X.shape[1]), np.arange(X.shape[1])
-    logistic = problem.loss == "classes"
+    logistic = problem.predicts_class
     for _ in range(2 if 0 < problem.max_features < len(features) else 1):
         model = LogisticRegression(C=penalty, max_iter=200) if logistic else Ridge(alpha=1.0 / penalty)
         with catch_warnings():
@@ -444,23 +447,18 @@ def _part_of(problem: LocalProblem, seed: int) -> LocalProblem:
     """Draw a part of the samples; costs of splits and coefficients are as large beside its losses as before."""
     n = len(problem.X)
     part = np.sort(np.random.default_rng(seed).choice(n, n // PART, replace=False))
-    share = of_samples = len(part) / n
-    if problem.weight is not None:
-        share = float(problem.weight[part].sum() / problem.weight.sum())
-    if problem.table is not None:
-        whole = float(problem.table.sum())
-        share = float(problem.table[part].sum()) / whole if whole else share
+    share = float(problem.weights[part].sum() / problem.weights.sum())
+    if isinstance(problem.loss, TableLoss) and (whole := float(problem.statistics.sum())):
+        share = float(problem.statistics[part].sum()) / whole
     coefficients = problem.coefficient_cost
     return replace(
         problem,
         X=problem.X[part],
         y=problem.y[part],
         weight=None if problem.weight is None else problem.weight[part],
-        table=None if problem.table is None else problem.table[part],
+        loss=problem.loss.among(part),
         split_cost=share * problem.split_cost,
         coefficient_cost=None if coefficients is None else share * coefficients,
-        treatment=None if problem.treatment is None else problem.treatment[part],
-        n_treatment=max(1, round(of_samples * problem.n_treatment)),
     )
 
 
@@ -476,7 +474,8 @@ def samples_of(
     features = np.flatnonzero(varies if problem.allowed is None else varies & problem.allowed.any(axis=0))
     if len(features) == 0:
         features = np.zeros(1, np.int64)  # nothing splits, but there are orders
-    absolute, oblique = problem.loss == "absolute", problem.margin is not None
+    loss, weight = problem.loss, problem.weights
+    absolute, oblique = isinstance(loss, PinballLoss), problem.margin is not None
     order = np.empty((len(features) + absolute, n), np.int32)
     rank, distinct = np.empty((len(features), n), np.int32), []
     for f, j in enumerate(features):
@@ -486,25 +485,19 @@ def samples_of(
         new = np.concatenate([[True], ascending[1:] > ascending[:-1]])
         rank[f, order[f]] = np.cumsum(new) - 1
         distinct.append(ascending[new])
-    weight = np.ones(n) if problem.weight is None else problem.weight
     centred, place, tie = np.zeros(n), np.zeros(n, np.int32), 0.0
-    if problem.loss in ("classes", LabelsLoss.name):
-        one = problem.loss == "classes"
-        values = problem.prediction_costs if one else problem.leaf_loss.statistics(y, weight)
-        T = 1 if one else y.shape[1]
+    if isinstance(loss, LabelLoss):
+        kind, values, unit = kind_of_loss(loss), problem.statistics, loss.baseline(y, weight)
         if tie_break and problem.split_cost == 0 and (values == np.rint(values)).all():
             tie = TIE / values.sum()
-        kind, unit = LABELS + T, values.sum(axis=0).reshape(T, -1).min(axis=1).sum()
-        if one and values.shape[1] == 2:
+        if problem.predicts_class and values.shape[1] == 2:
             kind, values = TWO_CLASSES, np.column_stack([values[:, 0] - values[:, 1], values.sum(axis=1)])
-    elif problem.treatment is not None:
+    elif isinstance(loss, PrescriptionLoss):
         linear = problem.X[:, features] if problem.coefficient_cost is not None else None
-        treated = (problem.treatment, problem.mu, problem.n_treatment, weight)
-        values = statistics(y.astype(np.float64), *treated, linear, problem.coefficient_cost or 0.0)
-        kind, unit = PRESCRIPTION + int(problem.treatment.max()) + 1, values[0, -3]
+        values = statistics(loss, y, weight, linear, problem.coefficient_cost or 0.0)
+        kind, unit = PRESCRIPTION + loss.n_treatments, values[0, -3]
     else:
-        kind, loss = KIND_OF[problem.loss], problem.leaf_loss
-        centred = loss.centred(y, weight)
+        kind, centred = kind_of_loss(loss), loss.centred(y, weight)
         values = loss.statistics(centred, weight)
         unit = float(np.abs(values[:, 1]).sum()) if absolute else loss.baseline(centred, weight)
         if problem.coefficient_cost is not None:
@@ -534,7 +527,7 @@ def samples_of(
         value=np.ascontiguousarray(values),
         target=centred if centred.ndim == 1 else np.zeros(n),  # read for the absolute loss
         place=place,
-        split_cost=float(problem.split_cost) / problem.n_treatment,
+        split_cost=float(problem.split_cost) / _counted(problem),
         margin=problem.margin or 0.0,
         tie=tie,
         tolerance=tolerance,
@@ -545,15 +538,20 @@ def samples_of(
         if problem.allowed is None
         else problem.allowed[:, features].astype(np.uint8),
         group=np.full(len(features), -1) if problem.group is None else problem.group[features],
-        level=problem.level,
+        level=loss.level,
     )
     return samples, features
+
+
+def _counted(problem: LocalProblem) -> int:
+    """Return what losses are divided by in the search: the least number of samples that had a treatment, or 1."""
+    return problem.loss.n_treatment if isinstance(problem.loss, PrescriptionLoss) else 1
 
 
 def _objective(found: float, problem: LocalProblem, samples: Samples) -> float:
     """Return the objective without the impurity: errors are whole numbers where it has a weight."""
     whole = samples.tie > 0 and samples.kind != LINEAR
-    value = float(np.floor(found + WHOLE) if whole else found) * problem.n_treatment
+    value = float(np.floor(found + WHOLE) if whole else found) * _counted(problem)
     return value / problem.unit + problem.offset
 
 

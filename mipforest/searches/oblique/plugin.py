@@ -12,6 +12,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray
 from mipforest.heuristics.thresholds import tree_of_splits
+from mipforest.objectives.leaf_losses import PinballLoss, PrescriptionLoss
 from mipforest.problem.driver import Driver
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves, Structure
@@ -63,11 +64,11 @@ class ObliqueSearch(TreeSearch):
         structure = problem.structure
         if not isinstance(structure, HyperplaneCharges):
             return ""
-        if structure.loss == "prescription":
+        if isinstance(structure.loss, PrescriptionLoss):
             return "its leaves prescribe a treatment, and the search takes leaves that predict a class or a constant"
         if structure.coefficient_cost is not None:
             return "its leaves predict linear functions, and the search takes leaves that predict a class or a constant"
-        if structure.loss == "absolute" and (n := len(np.unique(structure.y))) > MOST_TARGETS:
+        if isinstance(structure.loss, PinballLoss) and (n := len(np.unique(structure.y))) > MOST_TARGETS:
             return (
                 f"the target has {n} different values, and with absolute loss the search takes {MOST_TARGETS}"
             )
@@ -78,7 +79,7 @@ class ObliqueSearch(TreeSearch):
         structure = problem.structure
         stronger = isinstance(structure, LabelledLeaves)
         if isinstance(structure, HyperplaneCharges):
-            of_classes = structure.loss == "classes" and MEASURED[0] <= problem.data.n <= MEASURED[1]
+            of_classes = structure.predicts_class and MEASURED[0] <= problem.data.n <= MEASURED[1]
             stronger = of_classes or _has_few_features(structure)
         kept = all(one.is_of_whole_tree for one in problem.constraints)
         return stronger and kept and not self.objection(problem)
@@ -137,7 +138,7 @@ class ObliqueSearch(TreeSearch):
             return cutoff()
 
         descent: Descent | None = None
-        if not driver.stopped and improves and (charges is None or charges.loss == "classes"):
+        if not driver.stopped and improves and (charges is None or charges.predicts_class):
             many = charges is not None and not few
             share, most = (LONG_SHARE, LONG_SECONDS) if many else (DESCENT_SHARE, DESCENT_SECONDS)
             until = monotonic() + min(most, share * driver.left)

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.objectives.leaf_losses import PinballLoss, SquaredLoss
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves
 from mipforest.searches.oblique.kernels import BY_SUMS, Items, Part, Points
 from mipforest.settings import FEASIBILITY_TOLERANCE
@@ -122,8 +123,8 @@ class ObliqueProblem:
             gap=structure.margin,
             l1=True,
             given_labels=False,
-            squared=structure.loss == "squared",
-            values=structure.loss == "absolute",
+            squared=isinstance(structure.loss, SquaredLoss),
+            values=isinstance(structure.loss, PinballLoss),
             N_min=structure.N_min,
             max_features=structure.max_features,
         )
@@ -227,16 +228,13 @@ def _charged(structure: HyperplaneCharges) -> FloatArray:
 
     The median of a leaf is a target of its samples, so that of absolute loss the labels are all targets.
     """
-    if structure.loss == "classes":
-        return structure.prediction_costs
+    loss, weight = structure.loss, structure.weights
+    if structure.predicts_class:
+        return structure.statistics
     y = np.asarray(structure.y, dtype=np.float64)
-    weight = np.ones(len(y)) if structure.weight is None else np.asarray(structure.weight, dtype=np.float64)
-    if structure.loss == "absolute":
-        charged: FloatArray = weight[:, None] * np.abs(y[:, None] - np.unique(y))
-        return charged
-    # Sums of squares lose no digits where targets are small: they are counted from their mean.
-    away = y - np.average(y, weights=weight)
-    return np.column_stack([weight, weight * away, weight * away**2])
+    if isinstance(loss, PinballLoss):
+        return np.column_stack([weight * loss.of(value, y) for value in np.unique(y)])
+    return loss.statistics(loss.centred(y, weight), weight)
 
 
 @dataclass(frozen=True, eq=False)

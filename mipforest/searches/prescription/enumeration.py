@@ -36,6 +36,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mipforest.arrays import FloatArray, Int32Array, IntArray
+from mipforest.objectives.leaf_losses import PrescriptionLoss
 from mipforest.problem.structure import TreeCharges
 from mipforest.searches import entry, kernel
 from mipforest.searches.local.leaves import may_prescribe, prescription_cost, statistics
@@ -145,12 +146,13 @@ def enumerate_trees(
         If a number is NaN, infinite where it may not be, or too large to compute with.
     """
     require_charges("prescription-search", charges, X)
-    assert charges.treatment is not None
+    loss = charges.loss
+    assert isinstance(loss, PrescriptionLoss)
     (n, p), y = X.shape, np.asarray(charges.y, dtype=np.float64)
-    value = statistics(y, charges.treatment, charges.mu, charges.n_treatment, charges.weight)
+    value = statistics(loss, y, charges.weights)
     rank, order = ranks(X)
     cuts = [(j, cut) for j in range(p) for cut in range(1, int(rank[j].max()) + 1)]
-    treatments, split_cost = int(charges.treatment.max()) + 1, charges.split_cost / charges.n_treatment
+    treatments, split_cost = loss.n_treatments, charges.split_cost / loss.n_treatment
     memory = Memory(
         side=np.zeros(n, np.int64),
         sums=np.zeros((5, value.shape[1])),
@@ -166,9 +168,9 @@ def enumerate_trees(
         rows = Rows(treatments, value, rank, order, charges.N_min, split_cost)
         try_roots(rows, roots, depth, memory, best, chosen)
         tried = begin + len(roots)
-        if not going_on(float(best[0]) * charges.n_treatment, tried) and tried < len(cuts):
+        if not going_on(float(best[0]) * loss.n_treatment, tried) and tried < len(cuts):
             return Found(*splits_by_rank(X, rank, chosen, 2**depth - 1), False, -np.inf)
-    least = float(best[0]) * charges.n_treatment
+    least = float(best[0]) * loss.n_treatment
     return Found(*splits_by_rank(X, rank, chosen, 2**depth - 1), True, least)
 
 
@@ -644,21 +646,22 @@ def enumerate_linear_trees(
 ) -> Found:
     """Try all trees of depth 1 or 2; as :func:`~mipforest.searches.prescription.enumeration.enumerate_trees`."""
     require_charges("prescription-search", charges, X, products=True)
-    assert charges.treatment is not None
+    loss = charges.loss
+    assert isinstance(loss, PrescriptionLoss)
     assert charges.coefficient_cost is not None
-    (n, p), m = X.shape, int(charges.treatment.max()) + 1
+    (n, p), m = X.shape, loss.n_treatments
     rank, order = ranks(X)
     rows = LinearRows(
         np.ascontiguousarray(X),
         np.asarray(charges.y, dtype=np.float64),
-        np.ones(n) if charges.weight is None else charges.weight,
-        charges.treatment.astype(np.int64),
+        charges.weights,
+        loss.treatment.astype(np.int64),
         rank,
         order,
         0.5 * charges.coefficient_cost,
-        charges.mu,
+        loss.mu,
         charges.split_cost,
-        charges.n_treatment,
+        loss.n_treatment,
         charges.N_min,
     )
     memory = LinearMemory(

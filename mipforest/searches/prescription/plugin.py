@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from mipforest.heuristics.thresholds import tree_of_splits
+from mipforest.objectives.leaf_losses import PrescriptionLoss
 from mipforest.problem.driver import Driver
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData
@@ -51,7 +52,7 @@ class PrescriptionSearch(TreeSearch):
             return reason
         charges = problem.structure
         assert isinstance(charges, TreeCharges)
-        if charges.treatment is None or charges.margin is not None:
+        if not isinstance(charges.loss, PrescriptionLoss) or charges.margin is not None:
             return f"{problem.formulation.name} has other trees than prescriptive ones of univariate splits"
         if problem.topology.depth > 2:
             return f"it enumerates trees of depth 1 and 2, not {problem.topology.depth}; local-search takes any depth"
@@ -78,9 +79,7 @@ class PrescriptionSearch(TreeSearch):
         charges, least_objective = problem.structure, problem.instance.least_objective
         assert isinstance(charges, TreeCharges)  # ``refusal`` has seen to it
         line, linear = np.array([[0.0], [1.0]]), charges.coefficient_cost
-        tiny = TreeCharges(
-            y=line[:, 0], loss="prescription", treatment=np.array([0, 1]), coefficient_cost=linear
-        )
+        tiny = TreeCharges(y=line[:, 0], loss=PrescriptionLoss(np.array([0, 1])), coefficient_cost=linear)
         enumerated = enumerate_trees if linear is None else enumerate_linear_trees
         seconds = 3 if linear is None else 8
         compile_by(lambda: enumerated(line, tiny, 2), problem.budget, self.name, seconds)

@@ -276,7 +276,7 @@ class Constrained:
     def _offer_leaves(self) -> None:
         """Offer the trees without a split, which many constraints admit, so that there is a tree from the first."""
         topology, alone = self.problem.topology, np.full(self.problem.topology.n_branches, -1)
-        if self.charged.loss == "classes":
+        if self.charged.predicts_class:
             for label in range(int(self.charged.y.max()) + 1):
                 labels = np.full(topology.n_leaves, label)
                 self.incumbent.offer(self._tree(alone, alone[:0], labels))
@@ -955,7 +955,7 @@ class Constrained:
         best, leaf = found.bound, problem.formulation.evaluate(none, problem.instance)
         frees_labels = self.restrictions.completion is not None and self.restrictions.sums is None
         # No listed tree is worth more.
-        worst = leaf if charged.loss != "classes" or frees_labels else _worst(charged)
+        worst = leaf if not charged.predicts_class or frees_labels else _worst(charged)
         worst += charged.split_cost / charged.unit * problem.topology.n_branches
         completes, unproven = self.restrictions.completion is not None, False
         proven, seen = found.bound, found.bound if step else -np.inf
@@ -968,7 +968,7 @@ class Constrained:
                 budget=within,
                 most=MOST_LISTED,
                 shrink=False,
-                all_labels=charged.loss == "classes" and not frees_labels,
+                all_labels=charged.predicts_class and not frees_labels,
                 limits=self.restrictions.sums,
                 columns=None,
                 box=within_box,
@@ -978,7 +978,7 @@ class Constrained:
             for k in order[trees.value[order] > seen].tolist():
                 if trees.value[k] >= self.incumbent.value or self.driver.over():
                     break
-                labels = trees.label[k] if charged.loss == "classes" and not frees_labels else None
+                labels = trees.label[k] if charged.predicts_class and not frees_labels else None
                 tree = self._tree(trees.chosen[k], numbers, labels, as_it_is=box is not None or completes)
                 self.nodes += 1
                 if completes:
@@ -1004,7 +1004,7 @@ class Constrained:
 
 def _worst(charged: UnivariateProblem) -> float:
     """Return what the worst labels of all samples are charged."""
-    return float(charged.prediction_costs.max(axis=1).sum()) / charged.unit + charged.offset
+    return float(charged.statistics.max(axis=1).sum()) / charged.unit + charged.offset
 
 
 def _upwards(t: int) -> list[int]:

@@ -229,7 +229,7 @@ class ConTreeSearch(TreeSearch):
             return reason
         charged = problem.structure
         assert isinstance(charged, UnivariateProblem)
-        if charged.loss != "classes" or charged.costs is not None or charged.table is not None:
+        if not charged.counts_errors:
             return f"{problem.formulation.name} does not count errors of univariate trees"
         return "" if charged.N_min == 1 else f"it has no least leaf size, and N_min is {charged.N_min}"
 

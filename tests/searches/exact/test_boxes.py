@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from seeds import seeds
 from tolerance import at_most, same
+from univariate_cases import loss_of
 
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.objectives.leaf_losses import ClassLoss, SquaredLoss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches.exact import cover_search
 from mipforest.searches.exact.boxes import Box
@@ -33,7 +35,7 @@ class Recursion:
         y = self.y[list(members)]
         if 0 < len(y) < self.problem.N_min:
             return np.inf
-        if self.problem.loss == "squared":
+        if isinstance(self.problem.loss, SquaredLoss):
             return ((y - y.mean()) ** 2).sum() if len(y) else 0.0
         return len(y) - np.bincount(y, minlength=1).max(initial=0)
 
@@ -90,7 +92,7 @@ def drawn(seed, depth):
     problem = UnivariateProblem(
         thresholds=thresholds,
         y=y,
-        loss=loss,
+        loss=loss_of(loss),
         N_min=int(rng.integers(1, 4)),
         split_cost=float(rng.choice([0.0, 0.25])),
     )
@@ -137,7 +139,7 @@ def test_what_a_search_of_all_trees_has_proven_is_not_searched_again(monkeypatch
     X = rng.random((400, 4))
     y = (X[:, 0] * X[:, 1] + 0.2 * rng.random(400) > 0.35).astype(int)
     problem = UnivariateProblem(
-        thresholds=find_thresholds(Dataset.from_arrays(X, y, scaling="none")), y=y, loss="classes"
+        thresholds=find_thresholds(Dataset.from_arrays(X, y, scaling="none")), y=y, loss=ClassLoss()
     )
     allowed = np.ones((7, 4), dtype=bool)
     allowed[2, 0] = False

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from seeds import seeds
 from tolerance import at_most, same
+from univariate_cases import loss_of
 
 from mipforest.data import Dataset, load
 from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.objectives.leaf_losses import ClassLoss, PinballLoss, SquaredLoss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import entry
 from mipforest.searches.exact import cover_search, tables
@@ -142,7 +144,7 @@ def medium(seed, n=120, p=4, K=3, loss="classes"):
     return UnivariateProblem(
         thresholds=find_thresholds(data),
         y=data.y,
-        loss=loss,
+        loss=loss_of(loss),
         weight=weight,
         split_cost=(0.0, 0.7)[seed % 3 == 1],
     )
@@ -229,8 +231,8 @@ def test_a_gap_ends_the_search_with_a_bound_within_it(loss):
         ({"weight": np.full(120, 9000.0)}, "int32"),
         ({"weight": np.full(120, 0.5)}, "float64"),
         ({"weight": np.full(120, 1e8)}, "float64"),
-        ({"costs": np.ones((3, 3))}, None),
-        ({"loss": "absolute"}, None),
+        ({"loss": ClassLoss(np.ones((3, 3)))}, None),
+        ({"loss": PinballLoss()}, None),
     ],
     ids=["whole", "heavy", "fractions", "very heavy", "costs", "absolute"],
 )
@@ -276,7 +278,7 @@ def test_a_search_that_is_stopped_before_it_begins_has_a_true_bound(depth):
     data = Dataset.from_arrays(
         X, np.where(rng.random(60) < 0.2, rng.integers(0, 2, 60), X[:, 0] > 20).astype(int)
     )
-    problem = UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss="classes")
+    problem = UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss=ClassLoss())
     stopped = exact_search(problem, depth, deadline=0.0)
     optimum = exact_search(problem, depth).value
     assert at_most(stopped.bound, optimum)
@@ -314,7 +316,7 @@ def test_every_threshold_has_a_true_bound_when_time_is_over(monkeypatch, seed):
 def test_bounds_by_threshold_are_true_where_nothing_better_can_be_found():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     data = Dataset.from_arrays(X, np.array([0, 1, 1, 0]))
-    problem = UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss="classes")
+    problem = UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss=ClassLoss())
     known = exact_search(problem, 2, best=0.0, complete=True)
     assert known.chosen is None
     assert (known.by_threshold <= 1e-12).all()
@@ -346,7 +348,7 @@ def test_five_levels_are_no_worse_than_four_and_optimal_where_the_search_ends(se
 )
 def test_optima_of_large_sets(name, depth, errors):
     data = load(str(LARGE / f"{name}.csv.gz"), task="classification")
-    problem = UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss="classes")
+    problem = UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss=ClassLoss())
     found = exact_search(problem, depth)
     assert found.ended
     assert same(found.value, errors)
@@ -356,7 +358,7 @@ def test_optima_of_large_sets(name, depth, errors):
 @pytest.mark.skipif(not LARGE.is_dir(), reason="Quant-BnB's data sets are not here")
 def test_the_optimum_of_a_large_set_of_numbers():
     data = load(str(LARGE / "qsar.csv.gz"), task="regression")
-    problem = UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss="squared")
+    problem = UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss=SquaredLoss())
     found = exact_search(problem, 3)
     assert found.ended
     assert found.value == pytest.approx(6.962737775, abs=1e-8)

@@ -16,6 +16,7 @@ from mipforest import solve
 from mipforest.data import Dataset, load
 from mipforest.errors import LicenseLimit, Unsupported
 from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.objectives.leaf_losses import ClassLoss, PinballLoss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import medians
 from mipforest.searches.exact import cover_search
@@ -98,7 +99,7 @@ def agree_with_an_integer_programme(seed):
         return  # its rows are tangents
     rows, charged = np.arange(case.data.n), case.problem
     data = case.data if charged.weight is None else case.data.with_weights(charged.weight)
-    costs = charged.costs
+    costs = charged.loss.costs if isinstance(charged.loss, ClassLoss) else None
     if costs is not None:
         # A model predicts classes that are there.
         classes = np.unique(charged.y)
@@ -106,12 +107,12 @@ def agree_with_an_integer_programme(seed):
         case.cost = leaf_cost(case.loss, data.y, data.weights, costs)
     baseline = case.cost(rows)
     charges = {"variant": "paper", "alpha": charged.split_cost / baseline, "N_min": charged.N_min}
-    if charged.loss == "classes":
+    if isinstance(charged.loss, ClassLoss):
         formulation = Oct(**charges, costs=None if costs is None else tuple(map(tuple, costs.tolist())))
-    elif charged.loss == "absolute":
+    elif isinstance(charged.loss, PinballLoss):
         formulation = Quantile(**charges, tau=case.level)
     else:
-        formulation = Ort(**charges, loss=charged.loss)
+        formulation = Ort(**charges, loss=charged.loss.name)
     depth = min(case.depth, 2 + seed % 2)
     problem = formulation.build(data, depth)
     exact = problem.solve("exact-search", gap=1e-9)
@@ -244,7 +245,7 @@ def test_added_constraints_are_refused_with_who_takes_them():
 def test_rows_that_all_trees_lose_alike_have_a_leaf():
     X, y = np.repeat(np.arange(3.0), 2)[:, None], np.tile([0, 1], 3)
     thresholds = find_thresholds(Dataset.from_arrays(X, y, scaling="none"))
-    outcome = exact_search(UnivariateProblem(thresholds=thresholds, y=y, loss="classes", split_cost=0.1), 2)
+    outcome = exact_search(UnivariateProblem(thresholds=thresholds, y=y, loss=ClassLoss(), split_cost=0.1), 2)
     assert outcome.chosen.tolist() == [-1, -1, -1]
     assert same(outcome.value, 3.0)
     assert at_most(outcome.bound, 3.0)

@@ -9,6 +9,7 @@ from univariate_cases import Case, hold_for_all
 
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.objectives.leaf_losses import ClassLoss
 from mipforest.problem.structure import LabelSums, UnivariateProblem
 from mipforest.searches.exact.nearly_optimal import list_trees
 
@@ -29,7 +30,7 @@ class Enumerated:
     def charges(self, rows):
         """What each label costs."""
         case = self.case
-        return case.problem.prediction_costs[rows].sum(axis=0)
+        return case.problem.statistics[rows].sum(axis=0)
 
     def leaves(self, rows):
         if len(rows) < self.case.n_min:
@@ -83,7 +84,7 @@ def listed(case, found, depth, *, all_labels):
         label = int(found.label[i, first - 2**depth + 1])
         if all_labels:
             return (label,)
-        charged = case.problem.prediction_costs[rows].sum(axis=0)
+        charged = case.problem.statistics[rows].sum(axis=0)
         assert same(charged[label], charged.min())
         return "leaf"
 
@@ -143,7 +144,7 @@ def test_the_trees_are_those_of_the_enumeration_on_many_cases():
 
 def random_limits(case, rng):
     """Shares of labels, of labels in groups (such as a recall), and sums of costs of either sign; on either side."""
-    n, K = case.problem.prediction_costs.shape
+    n, K = case.problem.statistics.shape
     use, least, most = np.zeros((int(rng.integers(1, 4)), n, K)), [], []
     for one in use:
         kind, k = int(rng.integers(3)), int(rng.integers(K))
@@ -242,7 +243,9 @@ def test_the_trees_are_those_of_treefarms_on_binary_features(capfd):
         y[:2] = 0, 1
         data = Dataset.from_arrays(X, y)
         thresholds = find_thresholds(data)
-        problem = UnivariateProblem(thresholds=thresholds, y=y, loss="classes", split_cost=price * n, unit=n)
+        problem = UnivariateProblem(
+            thresholds=thresholds, y=y, loss=ClassLoss(), split_cost=price * n, unit=n
+        )
         best = list_trees(problem, levels, most=1, shrink=True).value[0] + price
         found = list_trees(problem, levels, budget=(1 + share) * best - price, most=10**6, shrink=False)
         theirs = treefarms.TREEFARMS(

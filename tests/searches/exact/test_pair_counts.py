@@ -6,10 +6,11 @@ from seeds import seeds
 from test_boxes import agree, drawn
 from test_exact_search import agree_with_enumeration
 from tolerance import at_most, same
-from univariate_cases import hold_for_all
+from univariate_cases import hold_for_all, loss_of
 
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.objectives.leaf_losses import ClassLoss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches.exact import cover_search
 from mipforest.searches.exact import search as exact_module
@@ -31,7 +32,7 @@ KINDS = {
 
 def by_pairs(rows, depth):
     """The search by pairs wherever it takes the rows."""
-    return PairSearch if rows.has_sums and depth > 1 else CoverSearch
+    return PairSearch if rows.loss.has_sums and depth > 1 else CoverSearch
 
 
 @pytest.fixture
@@ -51,11 +52,10 @@ def indicators(seed, *, n=200, p=9, loss="classes", K=2, weights=None, costs=Fal
     return UnivariateProblem(
         thresholds=find_thresholds(data),
         y=np.asarray(data.y),
-        loss=loss,
+        loss=loss_of(loss, costs=rng.random((K, K)) * (1 - np.eye(K)) if costs else None),
         N_min=N_min,
         split_cost=split_cost,
         weight=None if weights is None else rng.choice(weights, n),
-        costs=rng.random((K, K)) * (1 - np.eye(K)) if costs else None,
     )
 
 
@@ -128,7 +128,7 @@ def test_tables_of_few_thresholds_are_searched_by_pairs_and_others_by_covers():
     assert are_faster(few, 3)
     rng = np.random.default_rng(0)
     many = Dataset.from_arrays(rng.random((300, 8)), rng.integers(0, 2, 300))
-    problem = UnivariateProblem(thresholds=find_thresholds(many), y=many.y, loss="classes")
+    problem = UnivariateProblem(thresholds=find_thresholds(many), y=many.y, loss=ClassLoss())
     assert not are_faster(rows_of(problem)[0], 2)
 
 

@@ -9,6 +9,7 @@ from univariate_cases import Case, hold_for_all, leaf_cost
 
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.objectives.leaf_losses import ClassLoss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches.exact import cover_search
 from mipforest.searches.exact import search as search_module
@@ -39,7 +40,7 @@ class Instance:
         self.problem = UnivariateProblem(
             thresholds=find_thresholds(data),
             y=self.y,
-            loss="classes",
+            loss=ClassLoss(),
             split_cost=self.alpha,
             weight=None if self.weight is None else self.weight.astype(float),
         )
@@ -108,7 +109,7 @@ def every_option(seed):
     case.cost = leaf_cost("classes", y, weight, costs)
     case.n_min, case.split_cost, case.depth = 2 + seed % 2, 0.2, max(2, case.depth)
     case.problem = replace(
-        case.problem, y=y, weight=weight, costs=costs, N_min=case.n_min, split_cost=case.split_cost
+        case.problem, y=y, weight=weight, loss=ClassLoss(costs), N_min=case.n_min, split_cost=case.split_cost
     )
     return case
 

@@ -13,6 +13,7 @@ from formulations.ort import Ort, OrtH
 from formulations.ort_l import OrtL, OrtLH
 from mipforest.data import Dataset, load
 from mipforest.errors import NotAllowed, Unsupported
+from mipforest.objectives.leaf_losses import ClassLoss
 from mipforest.problem.formulation import deepened
 from mipforest.problem.problem_data import StartError
 from mipforest.searches.local import LocalProblem
@@ -163,7 +164,7 @@ FEW_ENDS = pytest.mark.xfail(reason="without kicks all starts end at one of two 
 @pytest.mark.parametrize(("name", "depth", "errors"), OPTIMA)
 def test_proven_optima_are_reached_or_missed_by_one_error(papers_data, name, depth, errors):
     data = mipforest.load(str(papers_data / f"{name}.csv"), target="target", task="classification")
-    found = local_search(LocalProblem(X=data.X, y=data.y, loss="classes"), depth)
+    found = local_search(LocalProblem(X=data.X, y=data.y, loss=ClassLoss()), depth)
     assert at_most(errors, found.value)
     assert at_most(found.value, errors + (depth == 3))
 
@@ -179,13 +180,13 @@ def test_proven_optima_are_reached_or_missed_by_one_error(papers_data, name, dep
 )
 def test_a_thousand_starts_without_kicks_reach_the_optimum_of_depth_two(papers_data, name, errors):
     data = mipforest.load(str(papers_data / f"{name}.csv"), target="target", task="classification")
-    problem = LocalProblem(X=data.X, y=data.y, loss="classes")
+    problem = LocalProblem(X=data.X, y=data.y, loss=ClassLoss())
     assert same(local_search(problem, 2, starts=1000, kicks=0, threads=None).value, errors)
 
 
 def test_as_many_trees_are_kept_as_are_asked_for():
     rng = np.random.default_rng(0)
-    problem = LocalProblem(X=rng.random((80, 3)), y=rng.integers(0, 3, 80), loss="classes")
+    problem = LocalProblem(X=rng.random((80, 3)), y=rng.integers(0, 3, 80), loss=ClassLoss())
     outcome = local_search(problem, 2, starts=12, kicks=0, keep=4)
     assert len(outcome.kept) == 4
     assert outcome.kept[0] is outcome.tree
@@ -194,7 +195,7 @@ def test_as_many_trees_are_kept_as_are_asked_for():
     for tree, other in zip(outcome.kept, alone, strict=True):
         assert (tree.w == other.w).all()
         assert (tree.b == other.b).all()
-    separable = LocalProblem(X=problem.X, y=(problem.X[:, 0] > 0.5).astype(int), loss="classes")
+    separable = LocalProblem(X=problem.X, y=(problem.X[:, 0] > 0.5).astype(int), loss=ClassLoss())
     perfect = local_search(separable, 1, starts=12, kicks=0, keep=3)
     assert len(perfect.kept) == 3  # a tree without errors ends the search only once there are enough of them
     assert np.isinf(perfect.values).any()

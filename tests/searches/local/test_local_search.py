@@ -14,6 +14,7 @@ import mipforest
 from formulations.oct import Oct
 from mipforest.data import Dataset
 from mipforest.errors import ClusterError, NotAllowed
+from mipforest.objectives.leaf_losses import ClassLoss, SquaredLoss
 from mipforest.problem.constraints import Forbid, MinLeaf, OncePerPath
 from mipforest.searches import entry
 from mipforest.searches.exact.search import exact_search
@@ -365,7 +366,7 @@ def test_at_depth_one_order_of_samples_features_classes_and_scales_do_not_matter
             replace(problem, X=np.exp(3 * problem.X)),
         ):
             assert local_search(other, 1, starts=1, kicks=0).value == pytest.approx(value, rel=1e-9)
-        if problem.loss == "squared":
+        if isinstance(problem.loss, SquaredLoss):
             cart = DecisionTreeRegressor(max_depth=1).fit(problem.X, problem.y)
             assert value == pytest.approx(((problem.y - cart.predict(problem.X)) ** 2).sum(), rel=1e-9)
 
@@ -393,7 +394,7 @@ def test_units_of_the_target_and_samples_counted_twice_do_not_matter(loss):
 
 
 def test_features_without_a_threshold_leave_one_leaf():
-    problem = LocalProblem(X=np.ones((4, 2)), y=np.array([0, 1, 1, 1]), loss="classes")
+    problem = LocalProblem(X=np.ones((4, 2)), y=np.array([0, 1, 1, 1]), loss=ClassLoss())
     found = local_search(problem, 2, starts=1)
     assert found.value == 1
     assert not found.tree.w.any()

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import linprog
 
+from mipforest.objectives.leaf_losses import SquaredLoss
 from mipforest.searches.oblique.search import Split
 
 #: What a linear programme may miss a row by.
@@ -40,7 +41,7 @@ def loss_of_groups(structure, X):
         if not rows.any():
             return 0.0
         here, own = y[rows], weight[rows]
-        if structure.loss == "squared":
+        if isinstance(structure.loss, SquaredLoss):
             return float((own * (here - np.average(here, weights=own)) ** 2).sum())
         return min(float((own * np.abs(here - value)).sum()) for value in here)
 

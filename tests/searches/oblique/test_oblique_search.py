@@ -13,6 +13,7 @@ from formulations.ort import OrtH
 from formulations.ort_l import OrtLH
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
+from mipforest.objectives.leaf_losses import ClassLoss, error_loss
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves
 from mipforest.searches.oblique.plugin import ObliqueSearch as ObliqueSearchPlugin
 from mipforest.searches.oblique.problem import ObliqueProblem, widest_line
@@ -39,7 +40,7 @@ def random_problem(seed, *, most_points, most_features, depth=None, least_points
         weight = rng.choice([1.0, 2.0, 0.5], n) if seed % 4 == 1 else None
         structure = HyperplaneCharges(
             y=y,
-            loss="classes",
+            loss=ClassLoss(),
             split_cost=price,
             N_min=int(rng.integers(1, 3)),
             weight=weight,
@@ -72,7 +73,7 @@ def random_regression(seed, *, most_points, most_features, depth=None, least_poi
     X = rng.integers(0, 3, (n, p)) / 2 if seed % 3 == 0 else np.round(rng.random((n, p)), 2)
     structure = HyperplaneCharges(
         y=np.round(rng.random(n), 1 + seed % 2) if seed % 5 else rng.integers(0, 2, n).astype(float),
-        loss=("squared", "squared", "absolute")[seed % 3],
+        loss=error_loss(("squared", "squared", "absolute")[seed % 3]),
         split_cost=float(rng.choice([0.0, 0.02, 0.1, 0.5])),
         N_min=int(rng.integers(1, 4)),
         weight=rng.choice([1.0, 2.0, 0.5], n) if seed % 4 == 1 else None,
