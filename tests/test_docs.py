@@ -27,7 +27,7 @@ SECONDS = 0.2
 PATIENCE = 60.0
 
 #: Pages that assert an optimum: their solves have the time that the page gives them, and need little of it.
-SOLVED_TO_THE_END = {"near_optimum", "write_a_loss"}
+SOLVED_TO_THE_END = {"near_optimum", "write_a_leaf_loss", "write_a_loss"}
 
 
 #: Pages of many solves: what they show has tests of its own (test_certificates, test_custom_constraints, and the
