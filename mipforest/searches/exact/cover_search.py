@@ -30,15 +30,10 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.covers import (
-    BEST,
-    BOUND,
     DONE,
-    FEATURE,
     FLAG,
     FULL,
-    HIGH,
-    KNOWN,
-    LOW,
+    INTERVAL,
     MAX_PAIRS,
     Cover,
     Workspace,
@@ -47,23 +42,14 @@ from mipforest.searches.exact.covers import (
 )
 from mipforest.searches.exact.open_intervals import (
     ALL,
-    BEGIN,
     CLOSING,
     EVALUATING,
-    LENGTH,
-    LOWER,
-    NEXT,
-    ON_LEFT,
-    ON_RIGHT,
-    OPEN,
-    OWN_KNOWN,
+    OPEN_INTERVAL,
     POOL_FULL,
     REOPENING,
+    STATE,
     TAKEN,
     TAKING,
-    THRESHOLD,
-    USED,
-    WIDTH,
     OpenIntervals,
     advance,
     move,
@@ -83,7 +69,7 @@ from mipforest.searches.exact.tables import (
 COMPILING_SECONDS = 8
 
 #: Seconds between two looks at the clock.
-INTERVAL = 0.05
+WATCHED_EVERY = 0.05
 
 #: Rows times features from which on the thresholds of a root are evaluated by many threads.
 LONG = 100_000
@@ -119,13 +105,11 @@ def intervals_for(n: int, pool: int) -> OpenIntervals:
 def _intervals(n: int, pool: int) -> OpenIntervals:
     """Return memory for open intervals, and for intervals of their covers."""
     return OpenIntervals(
-        key=np.zeros((n, 4)),
-        at=np.zeros((n, 8), np.int64),
-        pool=Cover(np.zeros((pool, 4), np.int32), np.zeros((pool, 3))),
-        task_key=np.zeros((AT_A_TIME, 4)),
-        task_at=np.zeros((AT_A_TIME, 10), np.int64),
-        counts=np.zeros(4, np.int64),
-        value=np.full(1, np.inf),
+        heap=np.zeros(n, OPEN_INTERVAL),
+        tasks=np.zeros(AT_A_TIME, OPEN_INTERVAL),
+        spare=np.zeros(1, OPEN_INTERVAL),
+        pool=np.zeros(pool, INTERVAL),
+        state=np.array([(0, 0, 0, 0, np.inf)], STATE),
         best=np.full(6, -1, np.int64),
     )
 
@@ -133,7 +117,7 @@ def _intervals(n: int, pool: int) -> OpenIntervals:
 def _moved(state: OpenIntervals, n: int, pool: int, n_tasks: int) -> OpenIntervals:
     """Return open intervals and tasks in new memory."""
     new = _intervals(n, pool)
-    new.counts[:], new.value[:], new.best[:] = state.counts, state.value, state.best
+    new.state[:], new.best[:] = state.state, state.best
     move(state, new, n_tasks)
     return new
 
@@ -289,7 +273,7 @@ class CoverSearch:
     def incumbent(self) -> float:
         """Loss of the best tree."""
         if self.state is not None and self.state.best[0] >= 0:
-            return min(self._known, float(self.state.value[OWN_KNOWN]) + self.cost)
+            return min(self._known, float(self.state.state["known"][0]) + self.cost)
         return self._known
 
     @property
@@ -297,7 +281,12 @@ class CoverSearch:
         """Least bound of what is open, less the cost of the root's split."""
         least = min(self._taken, self.open[0].bound if self.open else np.inf)
         state = self.state
-        return min(least, float(state.key[0, LOWER])) if state is not None and state.counts[OPEN] else least
+        return least if state is None or not self._n_open else min(least, float(state.heap["lower"][0]))
+
+    @property
+    def _n_open(self) -> int:
+        """Number of open intervals of three levels."""
+        return 0 if self.state is None else int(self.state.state["n_open"][0])
 
     @property
     def bound(self) -> float:
@@ -310,7 +299,7 @@ class CoverSearch:
 
     def _first_intervals(self) -> list[tuple[int, int, int]]:
         """Return feature, first and last threshold of the intervals that a root begins with."""
-        rows, features = self.rows, self._first_cover().at[:, 0].tolist()
+        rows, features = self.rows, self._first_cover()["feature"].tolist()
         allowed = rows.allowed()
         found = [(f, *allowed[f].tolist()) for f in features if allowed[f, 0] <= allowed[f, 1]]
         if rows.N_min > 1 and self.box is not None and self.box.may_part_none:
@@ -328,23 +317,21 @@ class CoverSearch:
         """Search all trees of two levels; return how it ended."""
         self._taken = -np.inf
         cover = self._first_cover()
-        work = workspace((self.tables.all_rows(),) * 2, 1000 + len(cover.at))
-        work.left.at[: len(cover.at)], work.size[0] = cover.at, len(cover.at)
-        work.found[BEST] = self._known
+        work = workspace((self.tables.all_rows(),) * 2, 1000 + len(cover))
+        work.left[: len(cover)], work.size[0] = cover, len(cover)
+        work.found["best"][0] = self._known
         while True:
             end: int = evaluate_all(
                 self.tables.loops, work, self.cost, self._known - self.tolerance, self.stop
             )
             self.pairs = int(work.counts[0])
-            if work.found[BEST] < self._known - self.tolerance:
-                self._known, self.splits = float(work.found[BEST]), [tuple(work.split[0].tolist())]
+            if (least := float(work.found["best"][0])) < self._known - self.tolerance:
+                self._known, self.splits = least, [tuple(work.split[0].tolist())]
             if end != FULL:
                 break
             work = larger(work)
         size, allowed = int(work.size[0]), self.rows.allowed()
-        for (f, low, high, stamp), (left, right, value) in zip(
-            work.left.at[:size].tolist(), work.left.key[:size].tolist(), strict=True
-        ):
+        for f, low, high, stamp, left, right, value in work.left[:size].tolist():
             bound = value if stamp > 0 and low == high else left + right
             if end != DONE and low <= allowed[f, 1] and high >= allowed[f, 0]:
                 self.open.append(OuterInterval(bound, 0.0, len(self.open), f, low, high))
@@ -406,9 +393,7 @@ class CoverSearch:
         bounds = np.full(int(first[-1]), self.incumbent)
         intervals = [(i.feature, i.low, i.high, i.bound) for i in self.open]
         if self.state is not None:
-            n = self.state.counts[OPEN]
-            at, least = self.state.at[:n, :3].tolist(), self.state.key[:n, LOWER].tolist()
-            intervals += [(*where, bound) for where, bound in zip(at, least, strict=True)]
+            intervals += self.state.heap[: self._n_open][["feature", "low", "high", "lower"]].tolist()
         for f, low, high, bound in intervals:
             part = bounds[first[f] - 1 + low : first[f] + high]
             np.minimum(part, bound + self.cost, out=part)
@@ -441,19 +426,19 @@ class CoverSearch:
         """Open all thresholds of the root that leaves allow."""
         intervals = self._first_intervals()
         covers = self._covers_of_sides([f for f, _, _ in intervals])
-        starts = np.cumsum([0, *(len(cover.at) for cover, _ in covers)])
+        starts = np.cumsum([0, *(len(cover) for cover, _ in covers)])
         n = int(starts[-1])
         state = intervals_for(len(intervals), n)
         where: dict[tuple[int, int], tuple[int, int]] = {}
         for (cover, sides), start in zip(covers, starts.tolist(), strict=False):
-            state.pool.at[start : start + len(cover.at)] = cover.at
-            where |= dict.fromkeys(sides, (start, len(cover.at)))
+            state.pool[start : start + len(cover)] = cover
+            where |= dict.fromkeys(sides, (start, len(cover)))
         for i, (f, low, high) in enumerate(intervals):
-            state.key[i, WIDTH] = self.tables.loops.weight_below[f, -1]
-            state.at[i] = f, low, high, i, *where[0, f], *where[1, f]
-        state.counts[OPEN] = len(intervals)
-        state.counts[USED], state.counts[NEXT] = n, len(self.rows.rank) + len(intervals) + 1
-        state.value[OWN_KNOWN] = self._known - self.cost
+            begin, length = zip(where[0, f], where[1, f], strict=True)
+            width = self.tables.loops.weight_below[f, -1]
+            state.heap[i] = 0.0, 0.0, 0.0, width, f, low, high, i, begin, length, 0, 0
+        first = len(self.rows.rank) + len(intervals) + 1
+        state.state[0] = len(intervals), n, first, 0, self._known - self.cost
         self.state = state
 
     def _covers_of_sides(self, features: list[int]) -> list[tuple[Cover, list[tuple[int, int]]]]:
@@ -468,13 +453,12 @@ class CoverSearch:
         """Give open intervals more memory, without what is no longer used of the pool."""
         state = self.state
         assert state is not None
-        lengths = [LENGTH, LENGTH + 2]
-        alive = int(state.at[: state.counts[OPEN], lengths].sum() + state.task_at[:n_tasks, lengths].sum())
+        alive = int(state.heap["length"][: self._n_open].sum() + state.tasks["length"][:n_tasks].sum())
         wanted = 3 * alive + 4 * max(
-            (len(cover.at) for work in self._works for cover in (work.left, work.right)), default=0
+            (len(cover) for work in self._works for cover in (work.left, work.right)), default=0
         )
-        n = len(state.key) * (2 if state.counts[OPEN] + 2 > len(state.key) else 1)
-        self.state = _moved(state, n, max(len(state.pool.at), wanted), n_tasks)
+        n = len(state.heap) * (2 if self._n_open + 2 > len(state.heap) else 1)
+        self.state = _moved(state, n, max(len(state.pool), wanted), n_tasks)
 
     def _loop(self, gap: float) -> int:
         """Evaluate open intervals, one after the other, until none is left or the search is stopped."""
@@ -515,9 +499,8 @@ class CoverSearch:
         assert self.state is not None
         for j, did_end in enumerate(ended):
             if did_end:
-                found, at = self._works[j].found, self.state.task_at[j]
-                bounds = float(found[BOUND]), float(found[BOUND + 1])
-                self.evaluated.append((int(at[FEATURE]), int(at[THRESHOLD]), *bounds))
+                task, bounds = self.state.tasks[j], self._works[j].found["bound"].tolist()
+                self.evaluated.append((int(task["feature"]), int(task["threshold"]), *bounds))
             while self._advance(j, self._works[j], CLOSING if did_end else REOPENING) == POOL_FULL:
                 self._grow_state(len(ended))
         self.pairs = int(sum(work.counts[0] for work in self._works))
@@ -543,31 +526,31 @@ class CoverSearch:
         """
         state, work = self.state, self._works[j]
         assert state is not None
-        at, key, weight = state.task_at[j], state.task_key[j], self.tables.loops.weight_below
-        f, low, high = at[[FEATURE, LOW, HIGH]].tolist()
+        task, weight = state.tasks[j], self.tables.loops.weight_below
+        f, low, high = int(task["feature"]), int(task["low"]), int(task["high"])
         if (known := self.known_sides.get(f)) is None:
             return False
-        key[ON_LEFT] = max(key[ON_LEFT], known.left_of(low))
-        key[ON_RIGHT] = max(key[ON_RIGHT], known.right_of(high))
+        task["on_left"] = max(task["on_left"], known.left_of(low))
+        task["on_right"] = max(task["on_right"], known.right_of(high))
         inside = slice(*np.searchsorted(known.t, [low, high + 1]).tolist())
-        t = np.append(known.t[inside], at[THRESHOLD])
-        left = np.maximum(key[ON_LEFT], np.append(known.left[inside], known.left_of(at[THRESHOLD])))
-        right = np.maximum(key[ON_RIGHT], np.append(known.right[inside], known.right_of(at[THRESHOLD])))
-        closes = left + right >= state.value[OWN_KNOWN] - self.tolerance
+        own = int(task["threshold"])
+        t = np.append(known.t[inside], own)
+        left = np.maximum(task["on_left"], np.append(known.left[inside], known.left_of(own)))
+        right = np.maximum(task["on_right"], np.append(known.right[inside], known.right_of(own)))
+        closes = left + right >= state.state["known"][0] - self.tolerance
         if not closes.any():
             return False
         away = np.abs(weight[f, t] - 0.5 * (weight[f, low] + weight[f, high]))
         k = int(np.where(closes, away, np.inf).argmin())
-        at[THRESHOLD] = t[k]
-        lengths = at[[LENGTH, LENGTH + 2]]
-        while max(lengths) + 3 > min(len(work.left.at), len(work.right.at)):
+        task["threshold"] = t[k]
+        begin, length = task["begin"].tolist(), task["length"].tolist()
+        while max(length) + 3 > min(len(work.left), len(work.right)):
             work = larger(work)
         for side, cover in enumerate((work.left, work.right)):
-            own = slice(at[BEGIN + 2 * side], at[BEGIN + 2 * side] + lengths[side])
-            cover.at[: lengths[side]], cover.key[: lengths[side]] = state.pool.at[own], state.pool.key[own]
-            work.size[side] = lengths[side]
-        work.found[KNOWN], work.best[0] = state.value[OWN_KNOWN], -1
-        work.found[BOUND : BOUND + 2] = left[k], right[k]
+            cover[: length[side]] = state.pool[begin[side] : begin[side] + length[side]]
+            work.size[side] = length[side]
+        work.known[0], work.best[0] = state.state["known"][0], -1
+        work.found["bound"] = left[k], right[k]
         self._works[j] = work
         return True
 
@@ -578,7 +561,7 @@ class CoverSearch:
             if not taken:
                 return True
             assert self.state is not None
-            self._taken = float(self.state.task_key[:taken, LOWER].min())
+            self._taken = float(self.state.tasks["lower"][:taken].min())
             results = submit(self._evaluate_task, [(j,) for j in range(taken)])
             self._close(results)
             self._taken = np.inf
@@ -720,7 +703,7 @@ class CoverSearch:
         """Return what calls of a task return in the threads of a pool; they end soon once the search is to stop."""
         running: list[Future[Any]] = [pool.submit(task, *call) for call in calls]
         try:
-            while wait(running, timeout=INTERVAL).not_done:
+            while wait(running, timeout=WATCHED_EVERY).not_done:
                 self.interrupted = self.interrupted or should_stop()
                 if self.interrupted or monotonic() >= deadline:
                     self.stop[FLAG] = 1

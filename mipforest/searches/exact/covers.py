@@ -41,19 +41,26 @@ from mipforest.searches.addresses import call
 from mipforest.searches.exact.domains import ROOT, SIDE, UPPER
 from mipforest.searches.exact.operations import Side, Tables
 
-#: Columns of :attr:`Cover.at`: feature, first and last threshold, and the evaluation of which its numbers are: that
-#: number where the interval is one threshold that was evaluated, else the number below 0.
-FEATURE, LOW, HIGH, STAMP = range(4)
+#: An interval of thresholds of a feature in a cover. ``stamp`` is the evaluation of which its numbers are: that number
+#: where the interval is one threshold that was evaluated, else the number below 0. ``value`` counts for one threshold
+#: that was evaluated on the rows at work.
+INTERVAL = np.dtype(
+    [
+        ("feature", np.int32),
+        ("low", np.int32),
+        ("high", np.int32),
+        ("stamp", np.int32),
+        ("left", np.float64),
+        ("right", np.float64),
+        ("value", np.float64),
+    ]
+)
 
-#: Columns of :attr:`Cover.key`; the last counts for one threshold that was evaluated on the rows at work.
-LEFT, RIGHT, VALUE = range(3)
-
-#: Entries of :attr:`Workspace.found`, of the left and of the right side: bound that more rows inherit; bound for these
-#: rows; least value of a tree; loss of one leaf of any size.
-BOUND, LIMITED, BEST, LEAF = 0, 2, 4, 6
-
-#: A further one: value of both sides' trees to improve on.
-KNOWN = 8
+#: What an evaluation knows of a side: the bound that more rows inherit; the bound for these rows; the least value of a
+#: tree; and the loss of one leaf of any size.
+OF_SIDE = np.dtype(
+    [("bound", np.float64), ("limited", np.float64), ("best", np.float64), ("leaf", np.float64)]
+)
 
 #: How an evaluation ends: done; the working covers are too small, call again with larger ones; stopped.
 DONE, FULL, STOPPED = range(3)
@@ -62,11 +69,8 @@ DONE, FULL, STOPPED = range(3)
 FLAG, MAX_PAIRS = range(2)
 
 
-class Cover(NamedTuple):
-    """Intervals of thresholds (C, 4) and their numbers (C, 3): see the names of the columns."""
-
-    at: NDArray[np.int32]
-    key: FloatArray
+#: Intervals of thresholds, a record :data:`INTERVAL` each.
+Cover = NDArray[Any]
 
 
 class Workspace(NamedTuple):
@@ -81,7 +85,9 @@ class Workspace(NamedTuple):
     side
         (2,) rows on each side: :class:`~mipforest.searches.exact.operations.Side`.
     found
-        (9,) see the names of its entries.
+        (2,) what is known of each side, a record :data:`OF_SIDE`.
+    known
+        (1,) value of both sides' trees to improve on, in and out.
     split
         (2, 2) feature and threshold of the best split of each side; -1 where it is a leaf.
     best
@@ -98,7 +104,8 @@ class Workspace(NamedTuple):
     right: Cover
     size: IntArray
     side: Any
-    found: FloatArray
+    found: NDArray[Any]
+    known: FloatArray
     split: IntArray
     best: IntArray
     node: IntArray
@@ -188,21 +195,13 @@ def middle(weight_below: Any, low: int, high: int) -> int:
 
 
 @kernel
-def put_interval(
+def write_interval(
     cover: Cover, q: int, f: int, low: int, high: int, stamp: int, left: float, right: float, value: float
 ) -> None:
     """Write an interval of a cover."""
-    cover.at[q, FEATURE], cover.at[q, LOW], cover.at[q, HIGH], cover.at[q, STAMP] = f, low, high, stamp
-    cover.key[q, LEFT], cover.key[q, RIGHT], cover.key[q, VALUE] = left, right, value
-
-
-@kernel
-def copy_interval(source: Cover, i: int, to: Cover, q: int) -> None:
-    """Copy interval i of a cover to place q of another one."""
-    for c in range(4):
-        to.at[q, c] = source.at[i, c]
-    for c in range(3):
-        to.key[q, c] = source.key[i, c]
+    one = cover[q]
+    one.feature, one.low, one.high, one.stamp = f, low, high, stamp
+    one.left, one.right, one.value = left, right, value
 
 
 @kernel
@@ -212,18 +211,18 @@ def _least(
     """Return the interval with the least bound for the rows at work, and that bound; -1 where none may be split."""
     i, least, f, first, last = -1, np.inf, -1, 0, 0
     for q in range(size):
-        x = cover.key[q, LEFT] + cover.key[q, RIGHT]
+        x = cover[q].left + cover[q].right
         if x >= least:
             continue
-        if cover.at[q, STAMP] == stamp and cover.at[q, LOW] == cover.at[q, HIGH]:
-            x = x if any_size else cover.key[q, VALUE]
+        if cover[q].stamp == stamp and cover[q].low == cover[q].high:
+            x = x if any_size else cover[q].value
         elif not any_size:
-            if cover.at[q, FEATURE] != f:
-                f = cover.at[q, FEATURE]
+            if cover[q].feature != f:
+                f = cover[q].feature
                 first, last = allowed(tables, rows, f)
-            is_allowed = cover.at[q, HIGH] >= first and cover.at[q, LOW] <= last
+            is_allowed = cover[q].high >= first and cover[q].low <= last
             # Others have bounds for more rows to inherit; once these are of these rows, that will do.
-            if not is_allowed and abs(cover.at[q, STAMP]) == stamp:
+            if not is_allowed and abs(cover[q].stamp) == stamp:
                 continue
         if x < least:
             i, least = q, x
@@ -279,24 +278,24 @@ def refine(
         i, bound = _least(tables, rows, cover, size, stamp, any_size)
         if i < 0 or bound >= target or bound >= keep:
             return DONE, size, min(bound, keep)
-        f, low, high, seen = cover.at[i, FEATURE], cover.at[i, LOW], cover.at[i, HIGH], cover.at[i, STAMP]
+        f, low, high, seen = cover[i].feature, cover[i].low, cover[i].high, cover[i].stamp
         if low == high and (seen == stamp or (any_size and seen == -stamp)):
             return DONE, size, min(bound, keep)  # evaluated on these rows
         if stop[FLAG] != 0 or work.counts[0] >= stop[MAX_PAIRS]:
             return STOPPED, size, min(bound, keep)
-        if size + 3 > len(cover.at):
+        if size + 3 > len(cover):
             return FULL, size, min(bound, keep)
-        left, right = cover.key[i, LEFT], cover.key[i, RIGHT]
+        left, right = cover[i].left, cover[i].right
         first, last = (1, tables.weight_below.shape[1]) if any_size else allowed(tables, rows, f)
         if (low < first or high > last) and low <= last and high >= first:
             # What these rows do not allow stays for more rows, with bounds of its own.
             if low < first:
-                put_interval(cover, size, f, low, first - 1, 0, left, right, 0.0)
+                write_interval(cover, size, f, low, first - 1, 0, left, right, 0.0)
                 size += 1
             if high > last:
-                put_interval(cover, size, f, last + 1, high, 0, left, right, 0.0)
+                write_interval(cover, size, f, last + 1, high, 0, left, right, 0.0)
                 size += 1
-            put_interval(cover, i, f, max(low, first), min(high, last), 0, left, right, 0.0)
+            write_interval(cover, i, f, max(low, first), min(high, last), 0, left, right, 0.0)
             continue
         work.counts[0] += 1
         work.node[UPPER] = f
@@ -308,31 +307,31 @@ def refine(
             x, y = max(x, left), max(y, right)
             # One threshold without its value is evaluated again where that is asked for.
             mark = -stamp if low == high and any_size else stamp
-            put_interval(cover, i, f, low, high, mark, x, y, max(value, x + y))
+            write_interval(cover, i, f, low, high, mark, x, y, max(value, x + y))
             if x + y >= keep:
                 size -= 1
-                copy_interval(cover, size, cover, i)
+                cover[i] = cover[size]
             continue
         c = middle(weight_below, low, high)
         x, y = pair(tables, rows, f, c, c, cost, work.node, work.losses)
         size -= 1
-        copy_interval(cover, size, cover, i)
+        cover[i] = cover[size]
         if x + y < keep:
             value = 0.0 if any_size else _value(tables, rows, work, side, f, c, x, y, cost)
-            put_interval(cover, size, f, c, c, -stamp if any_size else stamp, x, y, value)
+            write_interval(cover, size, f, c, c, -stamp if any_size else stamp, x, y, value)
             size += 1
         near = reach(tables, x + y - keep)
         a = c - 1
         while a >= low and weight_below[c] - weight_below[a] <= near:
             a -= 1
         if a >= low and left + y < keep:
-            put_interval(cover, size, f, low, a, -stamp, left, y, 0.0)
+            write_interval(cover, size, f, low, a, -stamp, left, y, 0.0)
             size += 1
         a = c + 1
         while a <= high and weight_below[a] - weight_below[c] <= near:
             a += 1
         if a <= high and x + right < keep:
-            put_interval(cover, size, f, a, high, -stamp, x, right, 0.0)
+            write_interval(cover, size, f, a, high, -stamp, x, right, 0.0)
             size += 1
 
 
@@ -342,11 +341,11 @@ def _value(
 ) -> float:
     """Return the value of a threshold, its bound where that is no better than what is known; note a better tree."""
     value = x + y
-    if value + cost < work.found[BEST + side]:
+    if value + cost < work.found[side].best:
         x, y = value_of(tables, rows, f, t, cost, x, y, work.node, work.losses)
         value = x + y
-        if value + cost < work.found[BEST + side]:
-            work.found[BEST + side], work.split[side, 0], work.split[side, 1] = value + cost, f, t
+        if value + cost < work.found[side].best:
+            work.found[side].best, work.split[side, 0], work.split[side, 1] = value + cost, f, t
     return value
 
 
@@ -355,10 +354,10 @@ def thin(cover: Cover, size: int, keep: float) -> tuple[int, float]:
     """Drop intervals whose key has reached a value; return how many are left, and the least key, at most that."""
     least, q = keep, 0
     while q < size:
-        x = cover.key[q, LEFT] + cover.key[q, RIGHT]
+        x = cover[q].left + cover[q].right
         if x >= keep:
             size -= 1
-            copy_interval(cover, size, cover, q)
+            cover[q] = cover[size]
         else:
             least = min(least, x)
             q += 1
@@ -372,15 +371,15 @@ def evaluate_all(tables: Tables, work: Workspace, cost: float, keep: float, stop
     Returns
     -------
     int
-        As :func:`refine`; ``work.found[LIMITED]`` is a lower bound, at most ``keep``, and ``work.found[BEST]`` the
+        As :func:`refine`; ``work.found[0].limited`` is a lower bound, at most ``keep``, and ``work.found[0].best`` the
         least loss.
     """
-    target = min(keep, work.found[BEST]) - cost
+    target = min(keep, work.found[0].best) - cost
     work.node[ROOT] = -1
     end, work.size[0], bound = refine(
         tables, work.side[0], work.left, work.size[0], keep - cost, target, 1, cost, work, 0, False, stop
     )
-    work.found[LIMITED] = min(work.found[BEST], cost + bound)
+    work.found[0].limited = min(work.found[0].best, cost + bound)
     return end
 
 
@@ -411,8 +410,8 @@ def evaluate_each(
                 x, y = pair(tables, work.side[0], f, t, t, cost, work.node, work.losses)
                 x, y = value_of(tables, work.side[0], f, t, cost, x, y, work.node, work.losses)
                 value[number] = cost + x + y
-                if value[number] < work.found[BEST]:
-                    work.found[BEST], work.split[0, 0], work.split[0, 1] = value[number], f, t
+                if value[number] < work.found[0].best:
+                    work.found[0].best, work.split[0, 0], work.split[0, 1] = value[number], f, t
     return DONE
 
 
@@ -437,7 +436,7 @@ def evaluate(
     tables
         The tables of all rows.
     work
-        Covers of the open interval, and :data:`KNOWN`; all else is written.
+        Covers of the open interval, and ``known``; all else is written.
     f, t
         Feature and threshold.
     left, right
@@ -461,32 +460,32 @@ def evaluate(
     if not again:
         restrict(tables, work.side, f, t)
         for side in range(2):
-            found[LEAF + side], found[BEST + side] = leaf_below(tables, f, t, side == 1)
+            found[side].leaf, found[side].best = leaf_below(tables, f, t, side == 1)
             if tables.must[side] != 0:
-                found[LEAF + side], found[BEST + side] = np.inf, np.inf
+                found[side].leaf, found[side].best = np.inf, np.inf
             work.split[side, 0] = -1
             cover, other, own = (work.left, right, left) if side == 0 else (work.right, left, right)
-            work.size[side], key = thin(cover, work.size[side], found[KNOWN] - tolerance - other - cost)
-            found[BOUND + side] = max(own, min(found[LEAF + side], cost + key))
-            found[LIMITED + side] = found[BOUND + side]
+            work.size[side], key = thin(cover, work.size[side], work.known[0] - tolerance - other - cost)
+            found[side].bound = max(own, min(found[side].leaf, cost + key))
+            found[side].limited = found[side].bound
     if tables.N_min > 1:
         # Where the best trees with leaves of any size lose enough, those with larger leaves are not asked for.
         for side in range(2):
             end = _raise(tables, work, side, left, right, stamp, cost, tolerance, True, stop)
             if end != DONE:
                 return end
-        if found[BOUND] + found[BOUND + 1] >= found[KNOWN] - tolerance:
+        if found[0].bound + found[1].bound >= work.known[0] - tolerance:
             return DONE
     side = 0 if 2 * tables.weight_below[f, t] > tables.weight_below[f, -1] else 1
     while True:
-        if found[BEST] + found[BEST + 1] < found[KNOWN] - tolerance:
-            found[KNOWN] = found[BEST] + found[BEST + 1]
+        if found[0].best + found[1].best < work.known[0] - tolerance:
+            work.known[0] = found[0].best + found[1].best
             work.best[0], work.best[1] = f, t
             for s in range(2):
                 work.best[2 + 2 * s], work.best[3 + 2 * s] = work.split[s, 0], work.split[s, 1]
-        keep_left, keep_right = found[KNOWN] - tolerance - right, found[KNOWN] - tolerance - left
-        left_done = found[LIMITED] >= min(keep_left, found[BEST]) - tolerance
-        right_done = found[LIMITED + 1] >= min(keep_right, found[BEST + 1]) - tolerance
+        keep_left, keep_right = work.known[0] - tolerance - right, work.known[0] - tolerance - left
+        left_done = found[0].limited >= min(keep_left, found[0].best) - tolerance
+        right_done = found[1].limited >= min(keep_right, found[1].best) - tolerance
         if left_done and right_done:
             return DONE
         if left_done if side == 0 else right_done:
@@ -512,7 +511,7 @@ def _raise(
 ) -> int:
     """Raise the bounds of a side; parameters as for :func:`evaluate` and :func:`refine`."""
     found = work.found
-    keep = found[KNOWN] - tolerance - (right if side == 0 else left)
+    keep = work.known[0] - tolerance - (right if side == 0 else left)
     cover = work.left if side == 0 else work.right
     end, work.size[side], bound = refine(
         tables,
@@ -520,7 +519,7 @@ def _raise(
         cover,
         work.size[side],
         keep - cost,
-        min(keep, found[BEST + side]) - cost,
+        min(keep, found[side].best) - cost,
         stamp,
         cost,
         work,
@@ -530,7 +529,7 @@ def _raise(
     )
     key = keep - cost
     for q in range(work.size[side]):
-        key = min(key, cover.key[q, LEFT] + cover.key[q, RIGHT])
-    found[BOUND + side] = max(found[BOUND + side], min(found[LEAF + side], cost + key))
-    found[LIMITED + side] = max(found[LIMITED + side], min(found[BEST + side], cost + bound))
+        key = min(key, cover[q].left + cover[q].right)
+    found[side].bound = max(found[side].bound, min(found[side].leaf, cost + key))
+    found[side].limited = max(found[side].limited, min(found[side].best, cost + bound))
     return int(end)

@@ -10,24 +10,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import IntArray
 from mipforest.searches import entry, kernel
 from mipforest.searches.exact.covers import (
-    BOUND,
     DONE,
-    FEATURE,
     FLAG,
     FULL,
-    HIGH,
-    KNOWN,
-    LEFT,
-    LOW,
-    RIGHT,
     STOPPED,
     Cover,
     Workspace,
-    copy_interval,
     evaluate,
     leaf_below,
     middle,
@@ -35,23 +28,37 @@ from mipforest.searches.exact.covers import (
 )
 from mipforest.searches.exact.operations import Tables
 
-#: Columns of :attr:`OpenIntervals.at` behind feature, first and last threshold: number of its making; where its left
-#: cover begins in the pool, and its length; the same of its right cover.
-NUMBER, BEGIN, LENGTH = 3, 4, 5
+#: An open interval of thresholds of a feature: lower bound, and those of both sides; weight of the rows between its
+#: thresholds, as wide intervals come first; feature, first and last threshold; number of its making; where the covers
+#: of both sides begin in the pool, and their lengths; of a task, the threshold and the number of the evaluation.
+OPEN_INTERVAL = np.dtype(
+    [
+        ("lower", np.float64),
+        ("on_left", np.float64),
+        ("on_right", np.float64),
+        ("width", np.float64),
+        ("feature", np.int64),
+        ("low", np.int64),
+        ("high", np.int64),
+        ("number", np.int64),
+        ("begin", np.int64, (2,)),
+        ("length", np.int64, (2,)),
+        ("threshold", np.int64),
+        ("evaluation", np.int64),
+    ]
+)
 
-#: Columns of :attr:`OpenIntervals.key`: lower bound; bounds of both sides; weight of the rows between its thresholds:
-#: wide intervals come first.
-LOWER, ON_LEFT, ON_RIGHT, WIDTH = range(4)
-
-#: Columns of :attr:`OpenIntervals.task_at` behind those of ``at``: the threshold and the number of the evaluation.
-THRESHOLD, EVALUATION = 8, 9
-
-#: Entries of :attr:`OpenIntervals.counts`: number of open intervals; used intervals of the pool; the next number; what
-#: :func:`advance` does next.
-OPEN, USED, NEXT, STAGE = range(4)
-
-#: Entry of :attr:`OpenIntervals.value`: value of both sides that is known.
-OWN_KNOWN = 0
+#: Number of open intervals; used intervals of the pool; the next number; what :func:`advance` does next; and the value
+#: of both sides that is known.
+STATE = np.dtype(
+    [
+        ("n_open", np.int64),
+        ("used", np.int64),
+        ("next", np.int64),
+        ("stage", np.int64),
+        ("known", np.float64),
+    ]
+)
 
 #: Entries of :attr:`Workspace.counts` behind the pairs: whether an evaluation is to go on.
 BEGUN = 1
@@ -68,26 +75,24 @@ class OpenIntervals(NamedTuple):
 
     Attributes
     ----------
-    key, at
-        (N, 4) and (N, 8) the heap: see the names of the columns.
+    heap, tasks
+        (N,) open intervals, and (T,) those that are being evaluated: records :data:`OPEN_INTERVAL`.
+    spare
+        (1,) the interval that is moved in the heap.
     pool
         Covers of the intervals.
-    task_key, task_at
-        (T, 4) and (T, 10) intervals that are being evaluated.
-    counts, value
-        (4,) and (1,): see the names of their entries.
+    state
+        (1,) a record :data:`STATE`.
     best
         (6,) feature and threshold of the root, and of the splits of its sides, of the best tree; -1 in front if none is
         better than the value that was known.
     """
 
-    key: FloatArray
-    at: IntArray
+    heap: NDArray[Any]
+    tasks: NDArray[Any]
+    spare: NDArray[Any]
     pool: Cover
-    task_key: FloatArray
-    task_at: IntArray
-    counts: IntArray
-    value: FloatArray
+    state: NDArray[Any]
     best: IntArray
 
 
@@ -95,61 +100,53 @@ class OpenIntervals(NamedTuple):
 
 
 @kernel
-def _is_before(s: OpenIntervals, i: int, j: int) -> bool:
-    if s.key[i, LOWER] != s.key[j, LOWER]:
-        return bool(s.key[i, LOWER] < s.key[j, LOWER])
-    if s.key[i, WIDTH] != s.key[j, WIDTH]:
-        return bool(s.key[i, WIDTH] > s.key[j, WIDTH])
-    return bool(s.at[i, NUMBER] < s.at[j, NUMBER])
-
-
-@kernel
-def _swap(s: OpenIntervals, i: int, j: int) -> None:
-    for c in range(s.key.shape[1]):
-        s.key[i, c], s.key[j, c] = s.key[j, c], s.key[i, c]
-    for c in range(s.at.shape[1]):
-        s.at[i, c], s.at[j, c] = s.at[j, c], s.at[i, c]
+def _is_before(one: Any, other: Any) -> bool:
+    if one.lower != other.lower:
+        return bool(one.lower < other.lower)
+    if one.width != other.width:
+        return bool(one.width > other.width)
+    return bool(one.number < other.number)
 
 
 @kernel
 def _push_last(s: OpenIntervals) -> None:
     """Take the interval behind the heap into it."""
-    i = s.counts[OPEN]
-    s.counts[OPEN] += 1
-    while i > 0 and _is_before(s, i, (i - 1) // 2):
-        _swap(s, i, (i - 1) // 2)
+    i = s.state[0].n_open
+    s.state[0].n_open += 1
+    s.spare[0] = s.heap[i]
+    while i > 0 and _is_before(s.spare[0], s.heap[(i - 1) // 2]):
+        s.heap[i] = s.heap[(i - 1) // 2]
         i = (i - 1) // 2
+    s.heap[i] = s.spare[0]
 
 
 @kernel
 def take(s: OpenIntervals, j: int, weight_below: Any) -> None:
     """Make the first interval of the heap task j, and choose its threshold to be evaluated."""
-    n = s.counts[OPEN] - 1
-    s.counts[OPEN] = n
-    for c in range(s.key.shape[1]):
-        s.task_key[j, c] = s.key[0, c]
-    for c in range(s.at.shape[1]):
-        s.task_at[j, c] = s.at[0, c]
-    _swap(s, 0, n)
+    n = s.state[0].n_open - 1
+    s.state[0].n_open = n
+    s.tasks[j] = s.heap[0]
+    s.spare[0] = s.heap[n]
     i = 0
     while 2 * i + 1 < n:
         child = 2 * i + 1
-        if child + 1 < n and _is_before(s, child + 1, child):
+        if child + 1 < n and _is_before(s.heap[child + 1], s.heap[child]):
             child += 1
-        if _is_before(s, i, child):
+        if _is_before(s.spare[0], s.heap[child]):
             break
-        _swap(s, i, child)
+        s.heap[i] = s.heap[child]
         i = child
-    f, low, high = s.task_at[j, FEATURE], s.task_at[j, LOW], s.task_at[j, HIGH]
-    s.task_at[j, THRESHOLD] = middle(weight_below[f], low, high)
-    s.task_at[j, EVALUATION] = s.counts[NEXT]
-    s.counts[NEXT] += 1
+    s.heap[i] = s.spare[0]
+    task = s.tasks[j]
+    task.threshold = middle(weight_below[task.feature], task.low, task.high)
+    task.evaluation = s.state[0].next
+    s.state[0].next += 1
 
 
 @kernel
 def limit_of(s: OpenIntervals, cost: float, tolerance: float, gap: float) -> float:
     """Return the bound from which on nothing better can be found."""
-    known = s.value[OWN_KNOWN]
+    known = s.state[0].known
     return float(known - max(tolerance, gap * abs(known + cost)))
 
 
@@ -160,23 +157,23 @@ def limit_of(s: OpenIntervals, cost: float, tolerance: float, gap: float) -> flo
 def _evaluate(
     tables: Tables, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, stop: IntArray
 ) -> int:  # fmt: skip
-    at, key = s.task_at[j], s.task_key[j]
+    task = s.tasks[j]
     again = work.counts[BEGUN] != 0
     if not again:
         for side in range(2):
             cover = work.left if side == 0 else work.right
-            begin, length = at[BEGIN + 2 * side], at[LENGTH + 2 * side]
-            if length + 3 > len(cover.at):
+            begin, length = task.begin[side], task.length[side]
+            if length + 3 > len(cover):
                 return FULL
             for q in range(length):
-                copy_interval(s.pool, begin + q, cover, q)
+                cover[q] = s.pool[begin + q]
             work.size[side] = length
-        work.found[KNOWN] = s.value[OWN_KNOWN]
+        work.known[0] = s.state[0].known
         work.best[0] = -1
         work.counts[BEGUN] = 1
     end = evaluate(
-        tables, work, at[FEATURE], at[THRESHOLD], key[ON_LEFT], key[ON_RIGHT], at[EVALUATION], cost, tolerance, again,
-        stop,
+        tables, work, task.feature, task.threshold, task.on_left, task.on_right, task.evaluation, cost, tolerance,
+        again, stop,
     )  # fmt: skip
     if end != FULL:
         work.counts[BEGUN] = 0
@@ -192,19 +189,19 @@ def _open(
     covers: tuple[Cover, Cover], begin: tuple[int, int], length: tuple[int, int], keep: float, cost: float,
 ) -> None:  # fmt: skip
     """Open a part of an interval, with what its covers say now that the incumbent may be better."""
-    i, used = s.counts[OPEN], s.counts[USED]
+    one, used = s.heap[s.state[0].n_open], s.state[0].used
     for side in range(2):
         cover, first, n = (covers[0], begin[0], length[0]) if side == 0 else (covers[1], begin[1], length[1])
         least = keep - (right if side == 0 else left) - cost
         limit = least
-        s.at[i, BEGIN + 2 * side] = used
+        one.begin[side] = used
         for q in range(first, first + n):
-            x = cover.key[q, LEFT] + cover.key[q, RIGHT]
+            x = cover[q].left + cover[q].right
             least = min(least, x)
             if x < limit:
-                copy_interval(cover, q, s.pool, used)
+                s.pool[used] = cover[q]
                 used += 1
-        s.at[i, LENGTH + 2 * side] = used - s.at[i, BEGIN + 2 * side]
+        one.length[side] = used - one.begin[side]
         leaf, _ = leaf_below(tables, f, low if side == 0 else high, side == 1)
         if tables.must[side] != 0:
             leaf = np.inf
@@ -214,24 +211,18 @@ def _open(
             right = max(right, min(leaf, cost + least))
     if left + right >= keep:
         return
-    s.counts[USED] = used
+    s.state[0].used = used
     weight = tables.weight_below[f]
-    s.key[i, LOWER], s.key[i, ON_LEFT], s.key[i, ON_RIGHT] = left + right, left, right
-    s.key[i, WIDTH] = weight[high] - weight[low]
-    s.at[i, FEATURE], s.at[i, LOW], s.at[i, HIGH] = f, low, high
-    s.at[i, NUMBER] = s.counts[NEXT]
-    s.counts[NEXT] += 1
+    one.lower, one.on_left, one.on_right, one.width = left + right, left, right, weight[high] - weight[low]
+    one.feature, one.low, one.high, one.number = f, low, high, s.state[0].next
+    s.state[0].next += 1
     _push_last(s)
 
 
 @kernel
 def _reopen(s: OpenIntervals, j: int) -> None:
-    """Put task j back as it was."""
-    i = s.counts[OPEN]
-    for c in range(s.key.shape[1]):
-        s.key[i, c] = s.task_key[j, c]
-    for c in range(s.at.shape[1]):
-        s.at[i, c] = s.task_at[j, c]
+    """Open task j again, as it was."""
+    s.heap[s.state[0].n_open] = s.tasks[j]
     _push_last(s)
 
 
@@ -239,17 +230,17 @@ def _reopen(s: OpenIntervals, j: int) -> None:
 def _close(
     tables: Tables, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float
 ) -> int:  # fmt: skip
-    at, found, size = s.task_at[j], work.found, work.size
-    old = at[LENGTH] + at[LENGTH + 2]
-    if s.counts[USED] + old + size[0] + size[1] > len(s.pool.at) or s.counts[OPEN] + 2 > len(s.key):
+    task, found, size = s.tasks[j], work.found, work.size
+    old = task.length[0] + task.length[1]
+    if s.state[0].used + old + size[0] + size[1] > len(s.pool) or s.state[0].n_open + 2 > len(s.heap):
         return POOL_FULL
-    if work.best[0] >= 0 and found[KNOWN] < s.value[OWN_KNOWN] - tolerance:
-        s.value[OWN_KNOWN] = found[KNOWN]
+    if work.best[0] >= 0 and work.known[0] < s.state[0].known - tolerance:
+        s.state[0].known = work.known[0]
         for c in range(len(s.best)):
             s.best[c] = work.best[c]
-    keep, t = s.value[OWN_KNOWN] - tolerance, at[THRESHOLD]
-    f, low, high = at[FEATURE], at[LOW], at[HIGH]
-    left, right = found[BOUND], found[BOUND + 1]
+    keep, t = s.state[0].known - tolerance, task.threshold
+    f, low, high = task.feature, task.low, task.high
+    left, right = found[0].bound, found[1].bound
     # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
     near, weight = reach(tables, left + right - keep), tables.weight_below[f]
     a = t - 1
@@ -260,13 +251,13 @@ def _close(
         b += 1
     if a >= low:
         _open(
-            tables, s, f, low, a, s.task_key[j, ON_LEFT], right, (s.pool, work.right), (at[BEGIN], 0),
-            (at[LENGTH], size[1]), keep, cost,
+            tables, s, f, low, a, task.on_left, right, (s.pool, work.right), (task.begin[0], 0),
+            (task.length[0], size[1]), keep, cost,
         )  # fmt: skip
     if b <= high:
         _open(
-            tables, s, f, b, high, left, s.task_key[j, ON_RIGHT], (work.left, s.pool), (0, at[BEGIN + 2]),
-            (size[0], at[LENGTH + 2]), keep, cost,
+            tables, s, f, b, high, left, task.on_right, (work.left, s.pool), (0, task.begin[1]),
+            (size[0], task.length[1]), keep, cost,
         )  # fmt: skip
     return DONE
 
@@ -294,10 +285,10 @@ def advance(
         :data:`DONE`: the stage is, or there is none to take; :data:`TAKEN`; :data:`STOPPED`. :data:`FULL` or
         :data:`POOL_FULL`: call again with larger covers in the workspace, or with a larger pool and heap.
     """
-    at = s.counts[STAGE] if stage == ALL else stage
+    at = s.state[0].stage if stage == ALL else stage
     while True:
         if at == TAKING:
-            if s.counts[OPEN] == 0 or s.key[0, LOWER] >= limit_of(s, cost, tolerance, gap):
+            if s.state[0].n_open == 0 or s.heap[0].lower >= limit_of(s, cost, tolerance, gap):
                 return DONE
             if stage == ALL and stop[FLAG] != 0:
                 return STOPPED
@@ -309,20 +300,20 @@ def advance(
             end = _evaluate(tables, s, j, work, cost, tolerance, stop)
             if stage != ALL:
                 return end
-            s.counts[STAGE] = EVALUATING
+            s.state[0].stage = EVALUATING
             if end == FULL:
                 return end
             at = REOPENING if end == STOPPED else CLOSING
         if at == REOPENING:
-            if s.counts[OPEN] + 1 > len(s.key):
+            if s.state[0].n_open + 1 > len(s.heap):
                 return POOL_FULL
             _reopen(s, j)
-            s.counts[STAGE] = TAKING
+            s.state[0].stage = TAKING
             return DONE if stage == REOPENING else STOPPED
         end = _close(tables, s, j, work, cost, tolerance)
         if stage != ALL:
             return end
-        s.counts[STAGE] = CLOSING if end != DONE else TAKING
+        s.state[0].stage = CLOSING if end != DONE else TAKING
         if end != DONE:
             return end
         at = TAKING
@@ -337,17 +328,16 @@ def move(s: OpenIntervals, to: OpenIntervals, n_tasks: int) -> None:
     n_tasks
         Tasks to copy.
     """
-    to.counts[OPEN], to.counts[USED] = s.counts[OPEN], 0
-    for i in range(s.counts[OPEN] + n_tasks):
-        is_task, row = i >= s.counts[OPEN], i - s.counts[OPEN]
-        key, at = (s.task_key[row], s.task_at[row]) if is_task else (s.key[i], s.at[i])
-        to_key, to_at = (to.task_key[row], to.task_at[row]) if is_task else (to.key[i], to.at[i])
-        for c in range(len(key)):
-            to_key[c] = key[c]
-        for c in range(len(at)):
-            to_at[c] = at[c]
+    n = s.state[0].n_open
+    to.state[0].n_open, to.state[0].used = n, 0
+    for i in range(n + n_tasks):
+        one, new = (s.tasks[i - n], to.tasks[i - n]) if i >= n else (s.heap[i], to.heap[i])
+        if i >= n:
+            to.tasks[i - n] = one
+        else:
+            to.heap[i] = one
         for side in range(2):
-            to_at[BEGIN + 2 * side] = to.counts[USED]
-            for q in range(at[BEGIN + 2 * side], at[BEGIN + 2 * side] + at[LENGTH + 2 * side]):
-                copy_interval(s.pool, q, to.pool, to.counts[USED])
-                to.counts[USED] += 1
+            new.begin[side] = to.state[0].used
+            for q in range(one.begin[side], one.begin[side] + one.length[side]):
+                to.pool[to.state[0].used] = s.pool[q]
+                to.state[0].used += 1

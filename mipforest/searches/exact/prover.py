@@ -20,7 +20,7 @@ from mipforest.certificates.constraints import Box, Constraints
 from mipforest.certificates.univariate import Place, subtree_sums
 from mipforest.errors import SolverError
 from mipforest.searches import entry, kernel
-from mipforest.searches.exact.covers import HIGH, LEFT, LOW, RIGHT, Cover, middle, pair
+from mipforest.searches.exact.covers import INTERVAL, Cover, middle, pair
 from mipforest.searches.exact.domains import COLUMNS, MUST, ONCE, UPPER
 from mipforest.searches.exact.operations import Side, Tables
 from mipforest.searches.exact.parts import Part, samples_below
@@ -104,12 +104,12 @@ def value_of_two(
         if values[f] < 2:
             continue
         node[UPPER] = f
-        stack.at[0, LOW], stack.at[0, HIGH], size = 1, values[f] - 1, 1
-        stack.key[0, LEFT], stack.key[0, RIGHT] = 0.0, 0.0
+        stack[0].low, stack[0].high, size = 1, values[f] - 1, 1
+        stack[0].left, stack[0].right = 0.0, 0.0
         while size > 0:
             size -= 1
-            low, high = stack.at[size, LOW], stack.at[size, HIGH]
-            if stack.key[size, LEFT] + stack.key[size, RIGHT] + cost >= best:
+            low, high = stack[size].low, stack[size].high
+            if stack[size].left + stack[size].right + cost >= best:
                 continue
             x, y = _both(tables, rows, f, low, high, cost, need, node, losses)
             if x + y + cost >= best:
@@ -127,9 +127,9 @@ def value_of_two(
             for part in range(2):
                 a, b = (first, high) if part == 0 else (low, last)
                 if a <= b:
-                    stack.at[size, LOW], stack.at[size, HIGH] = a, b
-                    stack.key[size, LEFT] = max(x, at_left) if part == 0 else x
-                    stack.key[size, RIGHT] = y if part == 0 else max(y, at_right)
+                    stack[size].low, stack[size].high = a, b
+                    stack[size].left = max(x, at_left) if part == 0 else x
+                    stack[size].right = y if part == 0 else max(y, at_right)
                     size += 1
     return best
 
@@ -308,7 +308,7 @@ class Prover:
 
     def __init__(self, split_cost: int, margin: int, columns: Columns) -> None:
         self.split_cost, self.margin, self.columns = split_cost, margin, columns
-        self._stack = Cover(np.zeros((STACK, 4), np.int32), np.zeros((STACK, 3)))
+        self._stack = np.zeros(STACK, INTERVAL)
         self._free, self._below = columns.is_free, subtree_sums(columns.must)
 
     def bound(self, part: Part, levels: int, least: int, keep: int, place: Place = TOP) -> int:

@@ -22,19 +22,8 @@ from mipforest.searches.exact.cover_search import (
     OuterInterval,
     intervals_for,
 )
-from mipforest.searches.exact.covers import FLAG, STAMP, Cover
+from mipforest.searches.exact.covers import FLAG, Cover
 from mipforest.searches.exact.open_intervals import (
-    BEGIN,
-    LENGTH,
-    LOWER,
-    NEXT,
-    NUMBER,
-    ON_LEFT,
-    ON_RIGHT,
-    OPEN,
-    OWN_KNOWN,
-    USED,
-    WIDTH,
     OpenIntervals,
 )
 from mipforest.searches.exact.tables import Rows
@@ -72,36 +61,32 @@ Intervals = list[InnerInterval] | list[OuterInterval]
 def taken_out(state: OpenIntervals) -> list[InnerInterval]:
     """Return the open intervals of a heap, each with its covers."""
     intervals = []
-    for key, at in zip(state.key[: state.counts[OPEN]], state.at[: state.counts[OPEN]], strict=True):
+    for one in state.heap[: int(state.state["n_open"][0])]:
         covers = []
-        for begin, length in (at[BEGIN : BEGIN + 2], at[BEGIN + 2 : BEGIN + 4]):
-            span = slice(begin, begin + length)
-            covers.append(Cover(state.pool.at[span].copy(), state.pool.key[span].copy()))
+        for begin, length in zip(one["begin"], one["length"], strict=True):
+            covers.append(state.pool[begin : begin + length].copy())
             # An evaluation elsewhere may have the number of one here, and would take its values for its own.
-            covers[-1].at[:, STAMP] = 0
-        f, low, high = (int(x) for x in at[:3])
-        number, bound, width = int(at[NUMBER]), float(key[LOWER]), -float(key[WIDTH])
-        sides = float(key[ON_LEFT]), float(key[ON_RIGHT])
-        intervals.append(InnerInterval(bound, width, number, f, low, high, *sides, (covers[0], covers[1])))
+            covers[-1]["stamp"] = 0
+        bound, left, right, width, f, low, high, number, *_ = one.tolist()
+        sides = covers[0], covers[1]
+        intervals.append(InnerInterval(bound, -width, number, f, low, high, left, right, sides))
     return intervals
 
 
 def put_in(intervals: Sequence[InnerInterval], n_features: int) -> OpenIntervals:
     """Return a heap of open intervals."""
-    lengths = [[len(cover.at) for cover in interval.covers] for interval in intervals]
+    lengths = [[len(cover) for cover in interval.covers] for interval in intervals]
     state = intervals_for(len(intervals), sum(map(sum, lengths)))
     used = 0
     for i, interval in enumerate(sorted(intervals)):
-        state.key[i] = interval.bound, interval.left, interval.right, -interval.width
-        state.at[i, :NUMBER] = interval.feature, interval.low, interval.high
-        state.at[i, NUMBER] = i
-        for side, cover in enumerate(interval.covers):
-            state.at[i, [BEGIN + 2 * side, LENGTH + 2 * side]] = used, len(cover.at)
-            state.pool.at[used : used + len(cover.at)] = cover.at
-            state.pool.key[used : used + len(cover.at)] = cover.key
-            used += len(cover.at)
-    state.counts[OPEN], state.counts[USED] = len(intervals), used
-    state.counts[NEXT] = len(intervals) + n_features + 1
+        begin = used, used + len(interval.covers[0])
+        for cover in interval.covers:
+            state.pool[used : used + len(cover)] = cover
+            used += len(cover)
+        bounds = interval.bound, interval.left, interval.right, -interval.width
+        thresholds = interval.feature, interval.low, interval.high
+        state.heap[i] = *bounds, *thresholds, i, begin, tuple(map(len, interval.covers)), 0, 0
+    state.state[0] = len(intervals), used, len(intervals) + n_features + 1, 0, np.inf
     return state
 
 
@@ -257,7 +242,7 @@ class SlicedSearch(CoverSearch):
         """Take over the value of a tree that others know."""
         self._known, self.splits = value, None
         if self.state is not None:
-            self.state.value[OWN_KNOWN], self.state.best[0] = value - self.cost, -1
+            self.state.state["known"][0], self.state.best[0] = value - self.cost, -1
 
     def _step_of_three(self, gap: float, threads: int, pool: ThreadPoolExecutor) -> bool:
         """Evaluate some open intervals at a time; return whether there were any."""

@@ -13,7 +13,7 @@ from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.objectives.leaf_losses import LabelLoss, LeafLoss
 from mipforest.searches.addresses import words_of
 from mipforest.searches.exact.classes import LabelPart, ManyClasses, TwoClasses
-from mipforest.searches.exact.covers import Cover, Workspace
+from mipforest.searches.exact.covers import INTERVAL, OF_SIDE, Cover, Workspace
 from mipforest.searches.exact.domains import OUT, any_split
 from mipforest.searches.exact.gathered import GatheredSide, GatheredTables
 from mipforest.searches.exact.operations import RowsAtWork, Side, Tables, address_for, side_of
@@ -528,26 +528,25 @@ def first_cover(rows: Rows, allowed: BoolArray | None = None) -> Cover:
     """Return the cover of all thresholds, or of those of allowed features (p,), that says nothing."""
     has_any = rows.n_values > 1
     features = np.flatnonzero(has_any if allowed is None else has_any & allowed)
-    at = np.zeros((len(features), 4), np.int32)
-    at[:, 0], at[:, 1], at[:, 2] = features, 1, rows.n_values[features] - 1
-    return Cover(at, np.zeros((len(features), 3)))
+    cover = np.zeros(len(features), INTERVAL)
+    cover["feature"], cover["low"], cover["high"] = features, 1, rows.n_values[features] - 1
+    return cover
 
 
 def roomy(cover: Cover, room: int) -> Cover:
     """Return a cover with room for more intervals."""
-    at, key = np.zeros((len(cover.at) + room, 4), np.int32), np.zeros((len(cover.at) + room, 3))
-    at[: len(cover.at)], key[: len(cover.at)] = cover.at, cover.key
-    return Cover(at, key)
+    return np.concatenate([cover, np.zeros(room, INTERVAL)])
 
 
 def workspace(sides: Any, room: int) -> Workspace:
     """Return a workspace with room for covers of some intervals."""
     return Workspace(
-        left=Cover(np.zeros((room, 4), np.int32), np.zeros((room, 3))),
-        right=Cover(np.zeros((room, 4), np.int32), np.zeros((room, 3))),
+        left=np.zeros(room, INTERVAL),
+        right=np.zeros(room, INTERVAL),
         size=np.zeros(2, np.int64),
         side=sides,
-        found=np.full(10, np.inf),
+        found=np.full(2, np.inf, OF_SIDE),
+        known=np.full(1, np.inf),
         split=np.full((2, 2), -1, np.int64),
         best=np.full(6, -1, np.int64),
         node=np.zeros(OUT, np.int64),
@@ -558,6 +557,4 @@ def workspace(sides: Any, room: int) -> Workspace:
 
 def larger(work: Workspace) -> Workspace:
     """Return a workspace with twice the room for covers."""
-    return work._replace(
-        left=roomy(work.left, len(work.left.at)), right=roomy(work.right, len(work.right.at))
-    )
+    return work._replace(left=roomy(work.left, len(work.left)), right=roomy(work.right, len(work.right)))

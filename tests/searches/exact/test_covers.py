@@ -202,7 +202,7 @@ def test_a_search_that_is_stopped_has_a_true_bound(loss, depth, monkeypatch):
     problem = medium(2, n=2000, p=6, loss=loss)
     optimum = exact_search(problem, min(depth, 3)).value
     monkeypatch.setattr(cover_search, "LONG", 0)
-    monkeypatch.setattr(cover_search, "INTERVAL", 0.002)
+    monkeypatch.setattr(cover_search, "WATCHED_EVERY", 0.002)
     seen = []
     stopped = exact_search(
         problem, depth, best=1000.0, on_progress=lambda *event: seen.append(event) or len(seen) > 3
@@ -247,7 +247,7 @@ def test_weights_choose_the_kind_of_walks(changes, kind):
 def test_four_levels_begin_with_the_best_tree_of_three(loss, monkeypatch):
     problem = medium(0, n=400, loss=loss)
     three, seen, at = exact_search(problem, 3), [], []
-    monkeypatch.setattr(cover_search, "INTERVAL", 0.001)
+    monkeypatch.setattr(cover_search, "WATCHED_EVERY", 0.001)
     evaluate = cover_search.CoverSearch._evaluate_outer
 
     def noted(search, interval, t=0):

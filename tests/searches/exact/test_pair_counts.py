@@ -112,7 +112,7 @@ def test_a_search_that_is_stopped_has_a_true_bound(kind, depth, monkeypatch, pai
     problem = indicators(2, n=400, **KINDS[kind])
     whole = exact_search(problem, depth)
     monkeypatch.setattr(cover_search, "LONG", 0)
-    monkeypatch.setattr(cover_search, "INTERVAL", 0.0002)
+    monkeypatch.setattr(cover_search, "WATCHED_EVERY", 0.0002)
     for limit in (0, 20, 60):
         stopped = exact_search(problem, depth, best=1000.0, most_nodes=limit)
         assert at_most(stopped.bound, whole.value)
