@@ -273,26 +273,13 @@ class _Leaves:
 
 
 def _leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> _Leaves:
-    if charges.predicts_class:
-        return _class_leaves(charges, train, validation)
     if isinstance(charges.loss, PrescriptionLoss):
         return _treatment_leaves(charges, charges.loss, train, validation)
-    return _value_leaves(charges, train, validation)
+    return _predicting_leaves(charges, train, validation)
 
 
-def _class_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> _Leaves:
-    seen, held_out = (charges.loss.statistics(data.y, data.weights) for data in (train, validation))
-
-    def fit(rows: IntArray, above: Predictor | None) -> Predictor:
-        del above
-        totals = seen[rows].sum(axis=0)
-        label = int(np.argmin(totals))
-        return Predictor(float(totals[label]), lambda others: float(held_out[others, label].sum()))
-
-    return _Leaves(fit, float(seen.sum(axis=0).min()))
-
-
-def _value_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> _Leaves:
+def _predicting_leaves(charges: TreeCharges, train: Dataset, validation: Dataset) -> _Leaves:
+    """Leaves that predict a class or a number."""
     loss = charges.loss
     y = np.asarray(charges.y, dtype=float)  # in the units of the charges
     per_unit = np.ptp(y) / np.ptp(train.y)
