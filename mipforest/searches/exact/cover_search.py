@@ -5,6 +5,12 @@
 solves both sides by searches of one level less. These begin anew: to go on with the open intervals of the searches of
 fewer rows, as covers are inherited, takes 20 to 40 % more time, measured at four levels on raisin, wilt and segment.
 
+**A bound from early on.** An evaluation is given some pairs of sides at first. Where they do not suffice, what it has
+proven of both sides counts nevertheless: its threshold t stays open by itself, with its two bounds and more effort for
+the next time, and the parts below and above t go on with the bounds of the side that they hold. A search of four levels
+begins so with the middle of every feature; the least of these bounds is one on all trees. As each further effort is a
+multiple of the one before, what is done again is a small share of the whole.
+
 A search of three levels takes bounds on the losses of both sides of a root's threshold that earlier ones have proven
 (:mod:`mipforest.searches.exact.side_bounds`): they raise those of the interval, and where they close a threshold, it
 counts as evaluated, and both parts go on with the covers of the interval. To begin with the parts between such
@@ -34,7 +40,9 @@ from mipforest.searches.exact.covers import (
     FLAG,
     FULL,
     INTERVAL,
-    MAX_PAIRS,
+    NO_LIMIT,
+    PAIRS,
+    STOPPED,
     Cover,
     Workspace,
     evaluate_all,
@@ -73,6 +81,11 @@ WATCHED_EVERY = 0.05
 
 #: Rows times features from which on the thresholds of a root are evaluated by many threads.
 LONG = 100_000
+
+#: Pairs of sides that a side of a threshold of more levels is searched with at first, at least, and times the square of
+#: the number of features; and times as many that it is searched with again where that does not close the threshold.
+#: Both parts of its interval go on with what is proven.
+LEAST_PAIRS, FIRST_PAIRS, MORE = 8192, 60, 8
 
 #: Share of the time in which a search of more levels looks for the best tree of one level less, at whose root it
 #: begins.
@@ -141,6 +154,9 @@ class OuterInterval:
         The thresholds.
     left, right
         Bounds on the losses of the rows left of its first and right of its last threshold.
+    effort
+        How much its evaluation may take: :data:`FIRST_PAIRS` pairs for each side, and :data:`MORE` times as many for
+        each further one.
     """
 
     bound: float
@@ -151,6 +167,7 @@ class OuterInterval:
     high: int = field(compare=False)
     left: float = field(compare=False, default=0.0)
     right: float = field(compare=False, default=0.0)
+    effort: int = field(compare=False, default=0)
 
 
 @dataclass(frozen=True)
@@ -160,7 +177,7 @@ class Evaluated:
     Attributes
     ----------
     ended
-        Whether it was not stopped.
+        Whether nothing better than what was known is left at the threshold.
     t
         The threshold.
     bounds
@@ -203,6 +220,8 @@ class CoverSearch:
         Shared with other searches; see :mod:`mipforest.searches.exact.covers`.
     known_sides
         Of three levels, bounds on the sides of the root's thresholds that hold for the trees of the box, by feature.
+    most_pairs
+        Pairs of sides after which the search stops.
 
     Attributes
     ----------
@@ -226,11 +245,13 @@ class CoverSearch:
         box: Box | None = None,
         stop: IntArray | None = None,
         known_sides: Mapping[int, SideBounds] | None = None,
+        most_pairs: int = NO_LIMIT,
     ) -> None:
         self.known_sides: Mapping[int, SideBounds] = known_sides or {}
         self.evaluated: list[tuple[int, int, float, float]] = []
         self.rows, self.depth, self.cost, self.tolerance, self.box = rows, depth, cost, tolerance, box
-        self.stop = np.array([0, np.iinfo(np.int64).max]) if stop is None else stop
+        self.stop = np.zeros(1, np.int64) if stop is None else stop
+        self.most_pairs = most_pairs
         #: Pairs of sides that were evaluated, and whether the caller stopped the search.
         self.pairs, self.interrupted = 0, False
         # Rows that lose nothing may be missing: where any size will do, a leaf without rows is none too small.
@@ -317,14 +338,14 @@ class CoverSearch:
         """Search all trees of two levels; return how it ended."""
         self._taken = -np.inf
         cover = self._first_cover()
-        work = workspace((self.tables.all_rows(),) * 2, 1000 + len(cover))
+        work = workspace((self.tables.all_rows(),) * 2, 1000 + len(cover), self.most_pairs)
         work.left[: len(cover)], work.size[0] = cover, len(cover)
         work.found["best"][0] = self._known
         while True:
             end: int = evaluate_all(
                 self.tables.loops, work, self.cost, self._known - self.tolerance, self.stop
             )
-            self.pairs = int(work.counts[0])
+            self.pairs = int(work.counts[PAIRS])
             if (least := float(work.found["best"][0])) < self._known - self.tolerance:
                 self._known, self.splits = least, [tuple(work.split[0].tolist())]
             if end != FULL:
@@ -355,7 +376,7 @@ class CoverSearch:
         """
         first = self._first_thresholds()
         if self.depth == 2 and not self.is_trivial:
-            work = workspace((self.tables.all_rows(),) * 2, 1)
+            work = workspace((self.tables.all_rows(),) * 2, 1, self.most_pairs)
             value = np.full(int(first[-1]), self.cost)
             call = self.tables.loops, work, first, self.cost, value, self.stop
             if should_stop is None:
@@ -364,7 +385,7 @@ class CoverSearch:
                 self._taken = 0.0
                 with ThreadPoolExecutor(1) as pool:
                     self._watched(pool, deadline, should_stop, evaluate_each, [call])
-            self.pairs = int(work.counts[0])
+            self.pairs = int(work.counts[PAIRS])
         else:
             value = np.concatenate([np.zeros(0), *self.rows.splits(self.cost)])
             if self.depth == 2:
@@ -436,7 +457,7 @@ class CoverSearch:
         for i, (f, low, high) in enumerate(intervals):
             begin, length = zip(where[0, f], where[1, f], strict=True)
             width = self.tables.loops.weight_below[f, -1]
-            state.heap[i] = 0.0, 0.0, 0.0, width, f, low, high, i, begin, length, 0, 0
+            state.heap[i] = 0.0, 0.0, 0.0, width, f, low, high, i, begin, length, 0, 0, 0, 0
         first = len(self.rows.rank) + len(intervals) + 1
         state.state[0] = len(intervals), n, first, 0, self._known - self.cost
         self.state = state
@@ -457,17 +478,17 @@ class CoverSearch:
         wanted = 3 * alive + 4 * max(
             (len(cover) for work in self._works for cover in (work.left, work.right)), default=0
         )
-        n = len(state.heap) * (2 if self._n_open + 2 > len(state.heap) else 1)
+        n = len(state.heap) * (2 if self._n_open + 3 > len(state.heap) else 1)
         self.state = _moved(state, n, max(len(state.pool), wanted), n_tasks)
 
     def _loop(self, gap: float) -> int:
         """Evaluate open intervals, one after the other, until none is left or the search is stopped."""
         assert self.state is not None
         if not self._works:
-            self._works = [workspace(self.tables.sides(), 256)]
+            self._works = [workspace(self.tables.sides(), 256, self.most_pairs)]
         while True:
             end = self._advance(0, self._works[0], ALL, gap)
-            self.pairs = int(self._works[0].counts[0])
+            self.pairs = int(self._works[0].counts[PAIRS])
             if end == FULL:
                 self._works[0] = larger(self._works[0])
             elif end == POOL_FULL:
@@ -503,7 +524,7 @@ class CoverSearch:
                 self.evaluated.append((int(task["feature"]), int(task["threshold"]), *bounds))
             while self._advance(j, self._works[j], CLOSING if did_end else REOPENING) == POOL_FULL:
                 self._grow_state(len(ended))
-        self.pairs = int(sum(work.counts[0] for work in self._works))
+        self.pairs = int(sum(work.counts[PAIRS] for work in self._works))
 
     def _evaluate_task(self, j: int) -> bool:
         """Evaluate task j on a thread; return whether it ended."""
@@ -516,7 +537,7 @@ class CoverSearch:
             work = larger(work)
         self._works[j] = work._replace(side=NO_SIDES)
         self._sides.append(sides)
-        return end == DONE
+        return bool(end != STOPPED)
 
     def _is_known(self, j: int) -> bool:
         """Raise the bounds of task j to those that are known; return whether these close a threshold of its interval.
@@ -542,7 +563,7 @@ class CoverSearch:
             return False
         away = np.abs(weight[f, t] - 0.5 * (weight[f, low] + weight[f, high]))
         k = int(np.where(closes, away, np.inf).argmin())
-        task["threshold"] = t[k]
+        task["threshold"], task["is_done"] = t[k], 1
         begin, length = task["begin"].tolist(), task["length"].tolist()
         while max(length) + 3 > min(len(work.left), len(work.right)):
             work = larger(work)
@@ -601,6 +622,9 @@ class CoverSearch:
         rank = self.rows.rank[f]
         t = t or middle_threshold(np.sort(rank), interval.low, interval.high)
         bounds, values, pairs, ended = [interval.left, interval.right], [np.inf, np.inf], 0, True
+        most = min(
+            self.most_pairs, max(LEAST_PAIRS, FIRST_PAIRS * len(self.rows.rank) ** 2) * MORE**interval.effort
+        )
         trees: list[list[tuple[int, int]]] = [[], []]
         sides = [self.rows.take(rank < t), self.rows.take(rank >= t)]
         boxes = [None, None] if self.box is None else [self.box.below(side, f) for side in range(2)]
@@ -608,15 +632,18 @@ class CoverSearch:
             for side, (rows, box) in enumerate(zip(sides, boxes, strict=True)):
                 if self.box is not None and box is None:
                     bounds[side] = np.inf  # no tree of the box has this feature at its root
-                if not ended or (least > 1 and sum(bounds) >= known) or bounds[side] == np.inf:
+                if least > 1 and (not ended or sum(bounds) >= known):
+                    continue
+                if bounds[side] == np.inf or self.is_stopped:
+                    ended = ended and bounds[side] == np.inf
                     continue
                 # A part of the interval goes on with what is found here beside the other side's bound of all of it.
                 other = bounds[1 - side] if least > 1 else (interval.right, interval.left)[side]
                 part = type(self)(
                     replace(rows, N_min=least), self.depth - 1, cost=self.cost, tolerance=self.tolerance,
-                    incumbent=known - other, box=box, stop=self.stop,
+                    incumbent=known - other, box=box, stop=self.stop, most_pairs=most,
                 )  # fmt: skip
-                ended = part.solve()
+                ended = part.solve() and ended
                 pairs += part.pairs
                 if least == 1:
                     bounds[side] = max(bounds[side], part.bound)
@@ -630,13 +657,13 @@ class CoverSearch:
         self.pairs += found.pairs
         if found.value < self._known - self.cost - self.tolerance:
             self._known, self.splits = found.value + self.cost, found.splits
-        if not found.ended:
-            heapq.heappush(self.open, interval)
-            return
         known = self._known - self.cost - self.tolerance
         (left, right), t, f = found.bounds, found.t, interval.feature
         first, beyond = interval.low, interval.high
-        last, after = t - 1, t + 1
+        last, after, effort = t - 1, t + 1, interval.effort
+        if not found.ended:
+            effort += 1
+            self._open_outer(f, t, t, left, right, effort)
         if self.rows.predicts_labels:
             # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
             weight = self._weight_below(f)
@@ -645,18 +672,19 @@ class CoverSearch:
             )
             after = max(after, int(np.searchsorted(weight, weight[t] + (left + right - known), side="right")))
         if last >= first:
-            self._open_outer(f, first, last, interval.left, right)
+            self._open_outer(f, first, last, interval.left, right, effort)
         if after <= beyond:
-            self._open_outer(f, after, beyond, left, interval.right)
+            self._open_outer(f, after, beyond, left, interval.right, effort)
 
-    def _open_outer(self, f: int, low: int, high: int, left: float, right: float) -> None:
+    def _open_outer(self, f: int, low: int, high: int, left: float, right: float, effort: int) -> None:
         """Open a part of an interval."""
         if left + right >= self._known - self.cost - self.tolerance:
             return
         self._number += 1
         rank = self.rows.rank[f]
         width = -float(self.rows.size[(rank >= low) & (rank < high)].sum())
-        heapq.heappush(self.open, OuterInterval(left + right, width, self._number, f, low, high, left, right))
+        opened = OuterInterval(left + right, width, self._number, f, low, high, left, right, effort)
+        heapq.heappush(self.open, opened)
 
     def _weight_below(self, f: int) -> FloatArray:
         """Return the most that moving the rows below each rank changes a number of errors by."""
@@ -682,8 +710,8 @@ class CoverSearch:
         while (interval := self._take_outer(0.0)) is not None:
             found = self._evaluate_outer(interval)
             self._close_outer(interval, found)
-            if not found.ended:
-                return False
+            if self.is_stopped or self.pairs >= self.most_pairs:
+                return not self.open
         return True
 
     def _collect(self) -> None:
@@ -738,7 +766,7 @@ class CoverSearch:
         """
         if self.is_trivial:
             return True, False
-        self.stop[MAX_PAIRS] = np.iinfo(np.int64).max if max_pairs is None else max_pairs
+        self.most_pairs = NO_LIMIT if max_pairs is None else max_pairs
         with ThreadPoolExecutor(min(AT_A_TIME, threads or os.cpu_count() or 1)) as pool:
             submit = partial(self._watched, pool, deadline, should_stop)
             if self.depth == 2:
@@ -770,6 +798,9 @@ class CoverSearch:
             self._collect()
             return ended
         self._begin_outer()
+        # First a bound: the middle of each feature, with little effort.
+        if not self._search_batch(submit, [(interval, 0) for interval in self.open], max_pairs):
+            return not self.open
         first, batches = None, 0
         if (smaller := self._smaller()) is not None:
             part = monotonic() + SHARE_OF_FEWER * (deadline - monotonic())
@@ -798,13 +829,21 @@ class CoverSearch:
             if not batch:
                 return True
             batches += 1
-            self._taken = min(interval.bound for interval, _ in batch)
-            results = submit(self._evaluate_outer, batch)
-            for (interval, _), found in zip(batch, results, strict=True):
-                self._close_outer(interval, found)
-            self._taken = np.inf
-            if self.is_stopped or (max_pairs is not None and self.pairs >= max_pairs):
+            if not self._search_batch(submit, batch, max_pairs):
                 return not self.open and not self.is_stopped
+
+    def _search_batch(
+        self, submit: Submit, batch: list[tuple[OuterInterval, int]], max_pairs: int | None
+    ) -> bool:
+        """Evaluate and close some intervals that were taken; return whether the search is to go on."""
+        taken = {id(interval) for interval, _ in batch}
+        self.open = [interval for interval in self.open if id(interval) not in taken]
+        self._taken = min((interval.bound for interval, _ in batch), default=np.inf)
+        results = submit(self._evaluate_outer, batch)
+        for (interval, _), found in zip(batch, results, strict=True):
+            self._close_outer(interval, found)
+        self._taken = np.inf
+        return not (self.is_stopped or (max_pairs is not None and self.pairs >= max_pairs))
 
     # ------------------------------------------------------------------ trees
 
@@ -847,7 +886,7 @@ class CoverSearch:
             if interval.feature == f and interval.low <= t <= interval.high:
                 del self.open[i]
                 heapq.heapify(self.open)
-                return interval, t
+                return replace(interval, effort=1), t
         return None
 
     def tree(self) -> list[tuple[int, int]]:

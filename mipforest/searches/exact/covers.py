@@ -62,11 +62,19 @@ OF_SIDE = np.dtype(
     [("bound", np.float64), ("limited", np.float64), ("best", np.float64), ("leaf", np.float64)]
 )
 
-#: How an evaluation ends: done; the working covers are too small, call again with larger ones; stopped.
-DONE, FULL, STOPPED = range(3)
+#: How an evaluation ends: done; the working covers are too small, call again with larger ones; stopped; or it has taken
+#: as many pairs as its effort allows, and what it has proven so far counts.
+DONE, FULL, STOPPED, PARTIAL = range(4)
 
-#: Entries of the array ``stop``: not 0 to stop, and the number of pairs from which on to stop.
-FLAG, MAX_PAIRS = range(2)
+#: Entry of the array ``stop``: not 0 to stop.
+FLAG = 0
+
+#: Entries of :attr:`Workspace.counts`: pairs of sides that were evaluated; their number from which on to stop, and that
+#: from which on an evaluation is partial; and whether an evaluation is to go on.
+PAIRS, MOST_PAIRS, ENOUGH, BEGUN = range(4)
+
+#: Pairs of a search that has no limit.
+NO_LIMIT = int(np.iinfo(np.int64).max)
 
 
 #: Intervals of thresholds, a record :data:`INTERVAL` each.
@@ -97,7 +105,7 @@ class Workspace(NamedTuple):
     losses
         (2,) what operations write.
     counts
-        (1,) pairs of sides that were evaluated, in and out.
+        (4,) see the names of its entries.
     """
 
     left: Cover
@@ -270,8 +278,8 @@ def refine(
     Returns
     -------
     end, size, bound
-        :data:`DONE`, :data:`FULL` or :data:`STOPPED`; the number of intervals; and the least bound for these rows, at
-        most ``keep``.
+        :data:`DONE`, :data:`FULL`, :data:`STOPPED` or :data:`PARTIAL`; the number of intervals; and the least bound for
+        these rows, at most ``keep``.
     """
     work.node[SIDE] = side
     while True:
@@ -281,8 +289,10 @@ def refine(
         f, low, high, seen = cover[i].feature, cover[i].low, cover[i].high, cover[i].stamp
         if low == high and (seen == stamp or (any_size and seen == -stamp)):
             return DONE, size, min(bound, keep)  # evaluated on these rows
-        if stop[FLAG] != 0 or work.counts[0] >= stop[MAX_PAIRS]:
+        if stop[FLAG] != 0 or work.counts[PAIRS] >= work.counts[MOST_PAIRS]:
             return STOPPED, size, min(bound, keep)
+        if work.counts[PAIRS] >= work.counts[ENOUGH]:
+            return PARTIAL, size, min(bound, keep)
         if size + 3 > len(cover):
             return FULL, size, min(bound, keep)
         left, right = cover[i].left, cover[i].right
@@ -297,7 +307,7 @@ def refine(
                 size += 1
             write_interval(cover, i, f, max(low, first), min(high, last), 0, left, right, 0.0)
             continue
-        work.counts[0] += 1
+        work.counts[PAIRS] += 1
         work.node[UPPER] = f
         weight_below = tables.weight_below[f]
         if low == high or abs(seen) != stamp:
@@ -403,9 +413,9 @@ def evaluate_each(
             if not low <= t <= high:
                 value[number] = np.inf
             else:
-                if stop[FLAG] != 0 or work.counts[0] >= stop[MAX_PAIRS]:
+                if stop[FLAG] != 0 or work.counts[PAIRS] >= work.counts[MOST_PAIRS]:
                     return STOPPED
-                work.counts[0] += 1
+                work.counts[PAIRS] += 1
                 work.node[SIDE], work.node[ROOT], work.node[UPPER] = 0, -1, f
                 x, y = pair(tables, work.side[0], f, t, t, cost, work.node, work.losses)
                 x, y = value_of(tables, work.side[0], f, t, cost, x, y, work.node, work.losses)
@@ -453,7 +463,7 @@ def evaluate(
     Returns
     -------
     int
-        :data:`DONE`, :data:`FULL` or :data:`STOPPED`.
+        :data:`DONE`, :data:`FULL`, :data:`STOPPED` or :data:`PARTIAL`.
     """
     found = work.found
     work.node[ROOT] = f

@@ -15,9 +15,13 @@ from numpy.typing import NDArray
 from mipforest.arrays import IntArray
 from mipforest.searches import entry, kernel
 from mipforest.searches.exact.covers import (
+    BEGUN,
     DONE,
+    ENOUGH,
     FLAG,
     FULL,
+    PAIRS,
+    PARTIAL,
     STOPPED,
     Cover,
     Workspace,
@@ -30,7 +34,8 @@ from mipforest.searches.exact.operations import Tables
 
 #: An open interval of thresholds of a feature: lower bound, and those of both sides; weight of the rows between its
 #: thresholds, as wide intervals come first; feature, first and last threshold; number of its making; where the covers
-#: of both sides begin in the pool, and their lengths; of a task, the threshold and the number of the evaluation.
+#: of both sides begin in the pool, and their lengths; how much its evaluation may take; of a task, the threshold and
+#: the number of the evaluation, and whether this has closed the threshold.
 OPEN_INTERVAL = np.dtype(
     [
         ("lower", np.float64),
@@ -43,8 +48,10 @@ OPEN_INTERVAL = np.dtype(
         ("number", np.int64),
         ("begin", np.int64, (2,)),
         ("length", np.int64, (2,)),
+        ("effort", np.int64),
         ("threshold", np.int64),
         ("evaluation", np.int64),
+        ("is_done", np.int64),
     ]
 )
 
@@ -60,14 +67,14 @@ STATE = np.dtype(
     ]
 )
 
-#: Entries of :attr:`Workspace.counts` behind the pairs: whether an evaluation is to go on.
-BEGUN = 1
-
 #: Stages of :func:`advance`, and all of them.
 TAKING, EVALUATING, CLOSING, REOPENING, ALL = range(5)
 
 #: How :func:`advance` ends, beside the ends of an evaluation: the pool or the heap is full; an interval was taken.
-POOL_FULL, TAKEN = 3, 4
+POOL_FULL, TAKEN = 4, 5
+
+#: Pairs of sides that an evaluation takes at first, for each feature; each further effort takes four times as many.
+EFFORT = 40
 
 
 class OpenIntervals(NamedTuple):
@@ -171,12 +178,14 @@ def _evaluate(
         work.known[0] = s.state[0].known
         work.best[0] = -1
         work.counts[BEGUN] = 1
+        work.counts[ENOUGH] = work.counts[PAIRS] + (EFFORT * len(tables.weight_below) << 2 * task.effort)
     end = evaluate(
         tables, work, task.feature, task.threshold, task.on_left, task.on_right, task.evaluation, cost, tolerance,
         again, stop,
     )  # fmt: skip
     if end != FULL:
         work.counts[BEGUN] = 0
+    task.is_done = 0 if end == PARTIAL else 1
     return end
 
 
@@ -187,6 +196,7 @@ def _evaluate(
 def _open(
     tables: Tables, s: OpenIntervals, f: int, low: int, high: int, left: float, right: float,
     covers: tuple[Cover, Cover], begin: tuple[int, int], length: tuple[int, int], keep: float, cost: float,
+    effort: int,
 ) -> None:  # fmt: skip
     """Open a part of an interval, with what its covers say now that the incumbent may be better."""
     one, used = s.heap[s.state[0].n_open], s.state[0].used
@@ -214,7 +224,7 @@ def _open(
     s.state[0].used = used
     weight = tables.weight_below[f]
     one.lower, one.on_left, one.on_right, one.width = left + right, left, right, weight[high] - weight[low]
-    one.feature, one.low, one.high, one.number = f, low, high, s.state[0].next
+    one.feature, one.low, one.high, one.number, one.effort = f, low, high, s.state[0].next, effort
     s.state[0].next += 1
     _push_last(s)
 
@@ -232,7 +242,7 @@ def _close(
 ) -> int:  # fmt: skip
     task, found, size = s.tasks[j], work.found, work.size
     old = task.length[0] + task.length[1]
-    if s.state[0].used + old + size[0] + size[1] > len(s.pool) or s.state[0].n_open + 2 > len(s.heap):
+    if s.state[0].used + old + 2 * (size[0] + size[1]) > len(s.pool) or s.state[0].n_open + 3 > len(s.heap):
         return POOL_FULL
     if work.best[0] >= 0 and work.known[0] < s.state[0].known - tolerance:
         s.state[0].known = work.known[0]
@@ -240,7 +250,12 @@ def _close(
             s.best[c] = work.best[c]
     keep, t = s.state[0].known - tolerance, task.threshold
     f, low, high = task.feature, task.low, task.high
-    left, right = found[0].bound, found[1].bound
+    left, right, effort = found[0].bound, found[1].bound, task.effort
+    if task.is_done == 0:
+        effort += 1
+        _open(
+            tables, s, f, t, t, left, right, (work.left, work.right), (0, 0), (size[0], size[1]), keep, cost, effort,
+        )  # fmt: skip
     # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
     near, weight = reach(tables, left + right - keep), tables.weight_below[f]
     a = t - 1
@@ -252,12 +267,12 @@ def _close(
     if a >= low:
         _open(
             tables, s, f, low, a, task.on_left, right, (s.pool, work.right), (task.begin[0], 0),
-            (task.length[0], size[1]), keep, cost,
+            (task.length[0], size[1]), keep, cost, effort,
         )  # fmt: skip
     if b <= high:
         _open(
             tables, s, f, b, high, left, task.on_right, (work.left, s.pool), (0, task.begin[1]),
-            (size[0], task.length[1]), keep, cost,
+            (size[0], task.length[1]), keep, cost, effort,
         )  # fmt: skip
     return DONE
 
@@ -303,7 +318,7 @@ def advance(
             s.state[0].stage = EVALUATING
             if end == FULL:
                 return end
-            at = REOPENING if end == STOPPED else CLOSING
+            at = REOPENING if end == STOPPED else CLOSING  # PARTIAL, too
         if at == REOPENING:
             if s.state[0].n_open + 1 > len(s.heap):
                 return POOL_FULL

@@ -50,7 +50,7 @@ from mipforest.searches.exact.cover_search import (
     on_this_thread,
     under,
 )
-from mipforest.searches.exact.covers import DONE, FLAG, MAX_PAIRS, STOPPED
+from mipforest.searches.exact.covers import DONE, FLAG, STOPPED
 from mipforest.searches.exact.plain import loss_of_rest
 from mipforest.searches.exact.tables import Rows
 from mipforest.searches.leaf_sums import POISSON, kind_of_loss, may_skip
@@ -467,7 +467,7 @@ class PairSearch(CoverSearch):
 
     def _two(self) -> int:
         """Search all trees of two levels."""
-        if self.stop[MAX_PAIRS] <= 0:
+        if self.most_pairs <= 0:
             return STOPPED
         value = self._of_all()
         j = int(value.argmin())
@@ -543,7 +543,7 @@ class PairSearch(CoverSearch):
                 break
             part = type(self)(
                 rows.take(chosen), self.depth - 1, cost=self.cost, tolerance=self.tolerance,
-                incumbent=known - bounds[1 - side], box=box, stop=self.stop,
+                incumbent=known - bounds[1 - side], box=box, stop=self.stop, most_pairs=self.most_pairs,
             )  # fmt: skip
             ended = part.solve()
             pairs += part.pairs
@@ -582,13 +582,13 @@ class PairSearch(CoverSearch):
 
     def _begin(self) -> None:
         #: Roots, those of the best trees of two levels first.
-        self._order = np.argsort(self._of_all(), kind="stable").tolist() if self.stop[MAX_PAIRS] > 0 else []
+        self._order = np.argsort(self._of_all(), kind="stable").tolist() if self.most_pairs > 0 else []
 
     def _search_roots(self, gap: float, submit: Submit, most: int = 1) -> bool:
         """Evaluate roots, some at a time, until none is left or the search is stopped; return whether none is left."""
         self._begin()
         while roots := self._roots(gap):
-            if self.stop[FLAG] or self.pairs >= self.stop[MAX_PAIRS]:
+            if self.stop[FLAG] or self.pairs >= self.most_pairs:
                 return False
             # The first ones are known before many are begun.
             batch = roots[: min(most, 1 + (len(self._is_open) - len(roots)) // 2)]

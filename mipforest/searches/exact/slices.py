@@ -38,7 +38,7 @@ class InnerInterval:
 
     Attributes
     ----------
-    bound, width, number, feature, low, high, left, right
+    bound, width, number, feature, low, high, left, right, effort
         As in :class:`~mipforest.searches.exact.cover_search.OuterInterval`.
     covers
         What proves the bounds of both sides.
@@ -53,6 +53,7 @@ class InnerInterval:
     left: float = field(compare=False)
     right: float = field(compare=False)
     covers: tuple[Cover, Cover] = field(compare=False)
+    effort: int = field(compare=False)
 
 
 Intervals = list[InnerInterval] | list[OuterInterval]
@@ -67,9 +68,9 @@ def taken_out(state: OpenIntervals) -> list[InnerInterval]:
             covers.append(state.pool[begin : begin + length].copy())
             # An evaluation elsewhere may have the number of one here, and would take its values for its own.
             covers[-1]["stamp"] = 0
-        bound, left, right, width, f, low, high, number, *_ = one.tolist()
+        bound, left, right, width, f, low, high, number, _, _, effort, *_ = one.tolist()
         sides = covers[0], covers[1]
-        intervals.append(InnerInterval(bound, -width, number, f, low, high, left, right, sides))
+        intervals.append(InnerInterval(bound, -width, number, f, low, high, left, right, sides, effort))
     return intervals
 
 
@@ -85,7 +86,17 @@ def put_in(intervals: Sequence[InnerInterval], n_features: int) -> OpenIntervals
             used += len(cover)
         bounds = interval.bound, interval.left, interval.right, -interval.width
         thresholds = interval.feature, interval.low, interval.high
-        state.heap[i] = *bounds, *thresholds, i, begin, tuple(map(len, interval.covers)), 0, 0
+        state.heap[i] = (
+            *bounds,
+            *thresholds,
+            i,
+            begin,
+            tuple(map(len, interval.covers)),
+            interval.effort,
+            0,
+            0,
+            0,
+        )
     state.state[0] = len(intervals), used, len(intervals) + n_features + 1, 0, np.inf
     return state
 

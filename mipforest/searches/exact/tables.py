@@ -13,7 +13,7 @@ from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.objectives.leaf_losses import LabelLoss, LeafLoss
 from mipforest.searches.addresses import words_of
 from mipforest.searches.exact.classes import LabelPart, ManyClasses, TwoClasses
-from mipforest.searches.exact.covers import INTERVAL, OF_SIDE, Cover, Workspace
+from mipforest.searches.exact.covers import INTERVAL, NO_LIMIT, OF_SIDE, Cover, Workspace
 from mipforest.searches.exact.domains import OUT, any_split
 from mipforest.searches.exact.gathered import GatheredSide, GatheredTables
 from mipforest.searches.exact.operations import RowsAtWork, Side, Tables, address_for, side_of
@@ -538,8 +538,8 @@ def roomy(cover: Cover, room: int) -> Cover:
     return np.concatenate([cover, np.zeros(room, INTERVAL)])
 
 
-def workspace(sides: Any, room: int) -> Workspace:
-    """Return a workspace with room for covers of some intervals."""
+def workspace(sides: Any, room: int, most_pairs: int = NO_LIMIT) -> Workspace:
+    """Return a workspace with room for covers of some intervals, for so many pairs of sides."""
     return Workspace(
         left=np.zeros(room, INTERVAL),
         right=np.zeros(room, INTERVAL),
@@ -551,7 +551,7 @@ def workspace(sides: Any, room: int) -> Workspace:
         best=np.full(6, -1, np.int64),
         node=np.zeros(OUT, np.int64),
         losses=np.zeros(2),
-        counts=np.zeros(2, np.int64),
+        counts=np.array([0, most_pairs, NO_LIMIT, 0]),
     )
 
 

@@ -18,7 +18,7 @@ from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import entry
 from mipforest.searches.exact import cover_search, tables
 from mipforest.searches.exact import search as search_module
-from mipforest.searches.exact.covers import FLAG, MAX_PAIRS, evaluate_each
+from mipforest.searches.exact.covers import FLAG, MOST_PAIRS, evaluate_each
 from mipforest.searches.exact.search import exact_search
 from mipforest.searches.exact.walks import (
     CLASSES_AT_A_TIME,
@@ -244,23 +244,25 @@ def test_weights_choose_the_kind_of_walks(changes, kind):
 
 
 @LOSSES
-def test_four_levels_begin_with_the_best_tree_of_three(loss, monkeypatch):
+def test_four_levels_begin_with_a_bound_and_the_best_tree_of_three(loss, monkeypatch):
     problem = medium(0, n=400, loss=loss)
     three, seen, at = exact_search(problem, 3), [], []
     monkeypatch.setattr(cover_search, "WATCHED_EVERY", 0.001)
     evaluate = cover_search.CoverSearch._evaluate_outer
 
     def noted(search, interval, t=0):
-        at.append((interval.feature, t))
-        seen.append(search.incumbent)
+        if t > 0:
+            at.append(interval.feature)
+            seen.append((search.incumbent, search.bound))
         return evaluate(search, interval, t)
 
     monkeypatch.setattr(cover_search.CoverSearch, "_evaluate_outer", noted)
     four = exact_search(problem, 4, on_progress=lambda *_: len(at) > 0)
-    assert at_most(seen[0], three.value)
+    assert at_most(seen[0][0], three.value)
+    assert seen[0][1] > 0
     assert at_most(four.bound, four.value)
     assert at_most(four.value, three.value)
-    assert at[0][0] == problem.thresholds.feature[three.chosen[0]]
+    assert at[0] == problem.thresholds.feature[three.chosen[0]]
 
 
 def test_leaf_sizes_cost_few_more_pairs():
@@ -298,7 +300,7 @@ def test_every_threshold_has_a_true_bound_when_time_is_over(monkeypatch, seed):
 
     def some_pairs(*arguments: Any) -> int:
         stop = arguments[-1]
-        stop[MAX_PAIRS] = 20 * seed
+        arguments[1].counts[MOST_PAIRS] = 20 * seed
         end = evaluate_each(*arguments)
         while not stop[FLAG]:
             sleep(0.001)
