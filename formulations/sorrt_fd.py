@@ -45,7 +45,7 @@ from mipforest.errors import some_of
 from mipforest.problem.parameters import ParameterError, parameter
 from mipforest.smooth.formulation import SmoothInstance
 from mipforest.smooth.losses import SquaredError
-from mipforest.smooth.model import Block, LinearConstraint, Part, Point, Routing, RowNorms, SmoothModel
+from mipforest.smooth.model import Block, Functional, LinearConstraint, Point, Routing, RowNorms, SmoothModel
 from mipforest.trees import FunctionalTree, Topology, Tree
 from mipforest.trees.randomized import Curve
 
@@ -445,10 +445,14 @@ class FunctionalModel(SmoothModel):
         inside[0, 1::2] = self.lam_length
         return float((inside * point["gaps"]).sum()), {"gaps": inside}
 
-    def _gradient(self, seen: SmoothModel, routing: Routing, part: Part, point: Point) -> tuple[float, Point]:
-        value, gradient = super()._gradient(seen, routing, part, point)
-        slope = routing.slope(part.payload, part.weights)
-        in_means = slope.T @ point["a"] / seen.n_features + (routing.leaves * part.weights).T @ point["at"]
+    def _gradient(
+        self, seen: SmoothModel, routing: Routing, functional: Functional, point: Point
+    ) -> tuple[float, Point]:
+        value, gradient = super()._gradient(seen, routing, functional, point)
+        slope = routing.slope(functional.payload, functional.weights)
+        in_means = (
+            slope.T @ point["a"] / seen.n_features + (routing.leaves * functional.weights).T @ point["at"]
+        )
         ends = self.curves.in_ends(self.X, intervals_of(point), in_means)
         # A length moves all ends behind it.
         return value, {**gradient, "gaps": np.append(np.cumsum(ends[::-1])[::-1], 0.0)[None, :]}

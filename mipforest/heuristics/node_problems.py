@@ -33,7 +33,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.certificates import digest_of_samples
 from mipforest.data import Dataset
 from mipforest.errors import SolverError
-from mipforest.heuristics.node_solver import Halted, never, rows_of, solve_node
+from mipforest.heuristics.node_solver import Halted, hinges_of, never, solve_node
 from mipforest.model import Model
 from mipforest.objectives.losses import (
     HALF_SQUARED_L2,
@@ -352,7 +352,7 @@ def many_sample_split(
         return constant, 0.0
     chosen = X if features is None or len(features) == X.shape[1] else X[:, features]
     capacity = np.full(len(sign), C) if weight is None else C * weight
-    found = solve_node(rows_of(chosen, sign, capacity, loss.kinks(), l1=norm is L1), halted=halted)
+    found = solve_node(hinges_of(chosen, sign, capacity, loss.kinks(), l1=norm is L1), halted=halted)
     w = np.zeros(X.shape[1])
     w[slice(None) if chosen is X else features] = found.w
     w = clear_residue(w[None], X)[0]

@@ -1,6 +1,6 @@
 r"""Exact solver for the node problem with a convex piecewise-linear loss, and half the squared l2 norm or the l1 norm.
 
-A loss with K kinks is a sum of K hinges. So every node problem is a weighted sum of hinges, one per *row*:
+A loss with K kinks is a sum of K hinges. So every node problem is a weighted sum of hinges:
 
 .. math::
 
@@ -19,13 +19,13 @@ With the l1 norm :math:`\|w\|_1` takes the place of :math:`\tfrac12 \|w\|^2`, an
 
 **Interior point.** A primal-dual method with Mehrotra's predictor and corrector (M. Fine, K. Scheinberg, *Efficient SVM
 training using low-rank kernel representations*, JMLR 2, 2001, for the low rank of the normal matrix): every iteration
-factors a matrix of p + 1 rows, and costs O(m p^2) for m rows. The l1 norm is a sum of hinges itself,
-:math:`\max(0, w_j) + \max(0, -w_j)` with capacity 1 and without the bias, so it has 2p rows more and no quadratic term.
+factors a matrix of p + 1 rows, and costs O(m p^2) for m hinges. The l1 norm is a sum of hinges itself,
+:math:`\max(0, w_j) + \max(0, -w_j)` with capacity 1 and without the bias: 2p hinges more, and no quadratic term.
 
-**Many rows.** Near the optimum most rows are far from their kink, and have a = 0 or a = c. So of more than
-:data:`MAX_ROWS` rows those near their kink, by a warm start or by the solution for a tenth of the rows, form the
-*working set*; all others are fixed. Fixed rows that turn out to be on the wrong side of their kink are added, until the
-gap between the values of primal and dual is closed.
+**Many hinges.** Near the optimum most hinges are far from their kink, and have a = 0 or a = c. So of more than
+:data:`MAX_HINGES` hinges those near their kink, by a warm start or by the solution for a tenth of them, form the
+*working set*; all others are fixed. Fixed hinges that turn out to be on the wrong side of their kink are added, until
+the gap between the values of primal and dual is closed.
 
 **The bound.** Whatever the iteration ends with, :func:`certified` makes a feasible point of the dual of it. Its value
 is a lower bound for every w and b.
@@ -47,18 +47,18 @@ Halted = Callable[[], bool]
 #: Gap between primal and dual, relative to the value, at which a problem counts as solved.
 ACCURACY = 1e-9
 
-#: Rows up to which all of them are in the working set: an interior point takes a hundredth of a second for them. With a
-#: warm start fewer are worth the choice.
-MAX_ROWS, MAX_ROWS_WARM = 4000, 1200
+#: Hinges up to which all of them are in the working set: an interior point takes a hundredth of a second for them. With
+#: a warm start fewer are worth the choice.
+MAX_HINGES, MAX_HINGES_WARM = 4000, 1200
 
-#: Share of the rows whose solution is the warm start where none is given, and how many they are at least.
-_SHARE, _LEAST_ROWS = 0.1, 2000
+#: Share of the hinges whose solution is the warm start where none is given, and how many they are at least.
+_SHARE, _LEAST_HINGES = 0.1, 2000
 
 #: Accuracy of that solution: it chooses a working set only.
 _ROUGH = 1e-3
 
-#: Share of the rows, nearest to their kinks, that the first working set has, and how many they are at least: without a
-#: warm start, and with one.
+#: Share of the hinges, nearest to their kinks, that the first working set has, and how many they are at least: without
+#: a warm start, and with one.
 _NEAR, _LEAST_NEAR, _LEAST_NEAR_WARM = 0.08, 3000, 800
 
 #: Iterations of the interior point (it takes 10 to 30), and working sets of one problem.
@@ -82,7 +82,7 @@ _UNIT, _BLOCK, _SMALL = 2.0 * float(np.finfo(np.float64).eps), 500, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Hinges:
     """The hinges of a node problem.
 
     Attributes
@@ -105,10 +105,14 @@ class Rows:
     capacity: FloatArray
     l1: bool = False
 
-    def take(self, rows: IntArray | BoolArray, share: float = 1.0) -> Rows:
-        """Return some rows, with capacities that are divided by a share."""
-        return Rows(
-            self.X[rows], self.direction[rows], self.margin[rows], self.capacity[rows] / share, self.l1
+    def subset(self, hinges: IntArray | BoolArray, share: float = 1.0) -> Hinges:
+        """Return some hinges, with capacities that are divided by a share."""
+        return Hinges(
+            self.X[hinges],
+            self.direction[hinges],
+            self.margin[hinges],
+            self.capacity[hinges] / share,
+            self.l1,
         )
 
     def missing(self, w: FloatArray, b: float) -> FloatArray:
@@ -122,15 +126,15 @@ class Rows:
         return float(norm + self.capacity @ np.maximum(0.0, self.missing(w, b)))
 
 
-def rows_of(
+def hinges_of(
     X: FloatArray,
     sign: FloatArray,
     capacity: FloatArray,
     kinks: FloatArray | None = None,
     *,
     l1: bool = False,
-) -> Rows:
-    """Return the rows of a convex piecewise-linear loss.
+) -> Hinges:
+    """Return the hinges of a convex piecewise-linear loss.
 
     Parameters
     ----------
@@ -145,10 +149,10 @@ def rows_of(
     """
     if kinks is None or len(kinks) == 1:
         at, change = (1.0, 1.0) if kinks is None else kinks[0]
-        return Rows(X, sign, np.full(len(sign), at), capacity * change, l1)
+        return Hinges(X, sign, np.full(len(sign), at), capacity * change, l1)
     n, count = len(sign), len(kinks)
     each = np.repeat(np.arange(n), count)
-    return Rows(X[each], sign[each], np.tile(kinks[:, 0], n), capacity[each] * np.tile(kinks[:, 1], n), l1)
+    return Hinges(X[each], sign[each], np.tile(kinks[:, 0], n), capacity[each] * np.tile(kinks[:, 1], n), l1)
 
 
 def never() -> bool:
@@ -185,7 +189,7 @@ class NodeSolution:
 
 
 def solve_node(
-    rows: Rows,
+    hinges: Hinges,
     *,
     warm: tuple[FloatArray, float] | None = None,
     accuracy: float = ACCURACY,
@@ -195,7 +199,7 @@ def solve_node(
 
     Parameters
     ----------
-    rows
+    hinges
         Its hinges.
     warm
         Weights and bias near the solution: they choose the first working set.
@@ -205,110 +209,111 @@ def solve_node(
     halted
         Asked between two steps of the interior point whether to end with the best point so far, likewise.
     """
-    m, p = rows.X.shape
+    m, p = hinges.X.shape
     if m == 0:
         return NodeSolution(np.zeros(p), 1.0, 0.0, 0.0, np.zeros(0))
-    if (rows.direction == rows.direction[0]).all():
-        b = float(rows.direction[0]) * max(0.0, float(rows.margin.max()))
+    if (hinges.direction == hinges.direction[0]).all():
+        b = float(hinges.direction[0]) * max(0.0, float(hinges.margin.max()))
         return NodeSolution(np.zeros(p), b, 0.0, 0.0, np.zeros(m))
-    centre = rows.X.mean(axis=0)
-    centred = replace(rows, X=rows.X - centre)
+    centre = hinges.X.mean(axis=0)
+    centred = replace(hinges, X=hinges.X - centre)
     turn: FloatArray | None = None
-    if p > m and not rows.l1:  # the solution is a combination of the rows: m coordinates hold it
+    if p > m and not hinges.l1:  # the solution is a combination of the hinges: m coordinates hold it
         turn, triangle = np.linalg.qr(centred.X.T)
-        centred = replace(rows, X=np.ascontiguousarray(triangle.T))
+        centred = replace(hinges, X=np.ascontiguousarray(triangle.T))
     if warm is not None:
         w = warm[0] if turn is None else turn.T @ warm[0]
         warm = w, warm[1] + float(warm[0] @ centre)
-    few = m <= (MAX_ROWS if warm is None else MAX_ROWS_WARM)
+    few = m <= (MAX_HINGES if warm is None else MAX_HINGES_WARM)
     found = (
         _solve_all(centred, accuracy, halted) if few else _by_working_sets(centred, warm, accuracy, halted)
     )
     w = found.w if turn is None else turn @ found.w
-    w, b, value = _lengthened(rows, w, found.b - float(w @ centre))
+    w, b, value = _lengthened(hinges, w, found.b - float(w @ centre))
     # Proven for the samples as they are: centring and turning them has rounded them.
-    bound, multipliers = certified(rows, found.multipliers, value)
+    bound, multipliers = certified(hinges, found.multipliers, value)
     return NodeSolution(w, b, value, min(bound, value), multipliers)
 
 
-def _solve_all(rows: Rows, accuracy: float, halted: Halted) -> NodeSolution:
-    """Solve a problem with all rows in the working set."""
-    w, b, a = _interior_point(rows, np.zeros(rows.X.shape[1]), 0.0, accuracy, halted=halted)
-    return _solution(rows, w, b, a)
+def _solve_all(hinges: Hinges, accuracy: float, halted: Halted) -> NodeSolution:
+    """Solve a problem with all hinges in the working set."""
+    w, b, a = _interior_point(hinges, np.zeros(hinges.X.shape[1]), 0.0, accuracy, halted=halted)
+    return _solution(hinges, w, b, a)
 
 
-def _solution(rows: Rows, w: FloatArray, b: float, a: FloatArray) -> NodeSolution:
+def _solution(hinges: Hinges, w: FloatArray, b: float, a: FloatArray) -> NodeSolution:
     """Return the better of a hyperplane and that without weights, with the bound of some multipliers."""
-    w, b, value = _lengthened(rows, w, b)
-    if not value <= (flat := _flat(rows))[1]:
+    w, b, value = _lengthened(hinges, w, b)
+    if not value <= (flat := _flat(hinges))[1]:
         w, b, value = np.zeros_like(w), *flat
-    bound, feasible = certified(rows, a, value)
+    bound, feasible = certified(hinges, a, value)
     return NodeSolution(w, b, value, bound, feasible)
 
 
-def _lengthened(rows: Rows, w: FloatArray, b: float) -> tuple[FloatArray, float, float]:
+def _lengthened(hinges: Hinges, w: FloatArray, b: float) -> tuple[FloatArray, float, float]:
     """Return a hyperplane and its value, a little longer where that removes all losses.
 
     Where C is large, losses that an interior point or rounding leaves of 0 outweigh all else.
     """
-    value = rows.value(w, b)
-    met = rows.margin - rows.missing(w, b)
-    if value > 0.0 and (rows.margin > 0.0).all() and (met > 0.0).all():
-        longer = float((rows.margin / met).max()) * (1.0 + 8.0 * _UNIT)
-        if (other := rows.value(longer * w, longer * b)) < value:
+    value = hinges.value(w, b)
+    met = hinges.margin - hinges.missing(w, b)
+    if value > 0.0 and (hinges.margin > 0.0).all() and (met > 0.0).all():
+        longer = float((hinges.margin / met).max()) * (1.0 + 8.0 * _UNIT)
+        if (other := hinges.value(longer * w, longer * b)) < value:
             return longer * w, longer * b, other
     return w, b, value
 
 
-def _flat(rows: Rows) -> tuple[float, float]:
+def _flat(hinges: Hinges) -> tuple[float, float]:
     """Return a good bias without weights, and its value."""
-    where = [float(d * m) for d in (-1.0, 1.0) for m in (rows.margin.max(),)]
-    zero = np.zeros(rows.X.shape[1])
-    return min(((b, rows.value(zero, b)) for b in where), key=lambda pair: pair[1])
+    where = [float(d * m) for d in (-1.0, 1.0) for m in (hinges.margin.max(),)]
+    zero = np.zeros(hinges.X.shape[1])
+    return min(((b, hinges.value(zero, b)) for b in where), key=lambda pair: pair[1])
 
 
 def _by_working_sets(
-    rows: Rows, warm: tuple[FloatArray, float] | None, accuracy: float, halted: Halted
+    hinges: Hinges, warm: tuple[FloatArray, float] | None, accuracy: float, halted: Halted
 ) -> NodeSolution:
-    """Solve a problem of many rows, most of them fixed at a bound."""
-    m, near = len(rows.margin), _LEAST_NEAR_WARM
-    # A warm start that is worse than the solution for few rows would choose a large working set, and the wrong one.
+    """Solve a problem of many hinges, most of them fixed at a bound."""
+    m, near = len(hinges.margin), _LEAST_NEAR_WARM
+    # A warm start that is worse than the solution for few hinges would choose a large working set, and the wrong one.
     if warm is None or (
-        m > _LEAST_ROWS and rows.value(*warm) > rows.value(*_for_some(rows, _LEAST_ROWS, halted))
+        m > _LEAST_HINGES
+        and hinges.value(*warm) > hinges.value(*_solve_subsample(hinges, _LEAST_HINGES, halted))
     ):
         near = _LEAST_NEAR
-        warm = _for_some(rows, max(_LEAST_ROWS, int(_SHARE * m)), halted)
-    lack = rows.missing(*warm)
+        warm = _solve_subsample(hinges, max(_LEAST_HINGES, int(_SHARE * m)), halted)
+    lack = hinges.missing(*warm)
     size = np.abs(lack)
     share = max(_NEAR, min(1.0, near / m))
     width = float(np.quantile(size, share))
     inside = size <= width
     best: NodeSolution | None = None
     bound = 0.0
-    # The fixed rows pay most of the value, and the working set need not be more accurate than the whole.
-    least = rows.value(*warm)
+    # The fixed hinges pay most of the value, and the working set need not be more accurate than the whole.
+    least = hinges.value(*warm)
     for _ in range(_WORKING_SETS):
         loss = (lack > 0.0) & ~inside
-        pull = (rows.capacity * rows.direction)[loss]
+        pull = (hinges.capacity * hinges.direction)[loss]
         left = float(pull.sum())
-        free = rows.capacity[inside]
-        against = float(free[rows.direction[inside] * left < 0.0].sum()) if left else np.inf
+        free = hinges.capacity[inside]
+        against = float(free[hinges.direction[inside] * left < 0.0].sum()) if left else np.inf
         if against <= abs(left) and not inside.all():
-            share = min(1.0, 2.0 * share)  # the working set cannot balance the rows that are fixed
+            share = min(1.0, 2.0 * share)  # the working set cannot balance the hinges that are fixed
             width = float(np.quantile(size, share))
             inside |= size <= width
             continue
-        w, b, a = _interior_point(rows.take(inside), pull @ rows.X[loss], left, accuracy, least, halted)
-        a_all = np.where(loss, rows.capacity, 0.0)
+        w, b, a = _interior_point(hinges.subset(inside), pull @ hinges.X[loss], left, accuracy, least, halted)
+        a_all = np.where(loss, hinges.capacity, 0.0)
         a_all[inside] = a
-        found = _solution(rows, w, b, a_all)
+        found = _solution(hinges, w, b, a_all)
         bound = max(bound, found.bound)
         if best is None or found.value < best.value:
             best = found
         best = NodeSolution(best.w, best.b, best.value, bound, found.multipliers)
         if best.gap <= accuracy or inside.all() or halted():
             break
-        now = rows.missing(w, b)
+        now = hinges.missing(w, b)
         wrong = ~inside & ((now > 0.0) != loss)
         if not wrong.any() and least == 0.0:
             break  # what is left of the gap is the interior point's
@@ -318,34 +323,34 @@ def _by_working_sets(
         inside |= wrong | (np.abs(now) <= 0.5 * width)
         lack = np.where(inside, lack, now)
         size = np.abs(lack)
-    assert best is not None  # the last working set has all rows
+    assert best is not None  # the last working set has all hinges
     return best
 
 
-def _for_some(rows: Rows, count: int, halted: Halted) -> tuple[FloatArray, float]:
-    """Return a rough solution for some rows, which stand for all."""
+def _solve_subsample(hinges: Hinges, count: int, halted: Halted) -> tuple[FloatArray, float]:
+    """Return a rough solution for some hinges, which stand for all."""
     # Drawn with a fixed seed: equal problems have equal solutions.
-    drawn = np.sort(np.random.default_rng(0).choice(len(rows.margin), count, replace=False))
-    rough = solve_node(rows.take(drawn, count / len(rows.margin)), accuracy=_ROUGH, halted=halted)
+    drawn = np.sort(np.random.default_rng(0).choice(len(hinges.margin), count, replace=False))
+    rough = solve_node(hinges.subset(drawn, count / len(hinges.margin)), accuracy=_ROUGH, halted=halted)
     return rough.w, rough.b
 
 
 def _interior_point(
-    rows: Rows,
+    hinges: Hinges,
     w0: FloatArray,
     left: float,
     accuracy: float,
     least: float = 0.0,
     halted: Halted = never,
 ) -> tuple[FloatArray, float, FloatArray]:
-    """Return weights, bias and multipliers (m,) of the rows of a working set.
+    """Return weights, bias and multipliers (m,) of the hinges of a working set.
 
     Parameters
     ----------
-    rows
-        The working set, with rows of both directions.
+    hinges
+        The working set, with hinges of both directions.
     w0, left
-        (p,) and the part of the weights, and of the dual's equality, that fixed rows have.
+        (p,) and the part of the weights, and of the dual's equality, that fixed hinges have.
     accuracy, least
         Complementarity, relative to the value, or to a least value, at which to end.
     halted
@@ -353,11 +358,11 @@ def _interior_point(
     """
     from scipy.linalg import cho_solve  # late: slow to import, and most runs do without
 
-    d, margin, c = rows.direction, rows.margin, rows.capacity
-    Z = np.column_stack([rows.X * d[:, None], d])
-    p = rows.X.shape[1]
-    regular = np.append(np.zeros(p) if rows.l1 else np.ones(p), 0.0)
-    if rows.l1:
+    d, margin, c = hinges.direction, hinges.margin, hinges.capacity
+    Z = np.column_stack([hinges.X * d[:, None], d])
+    p = hinges.X.shape[1]
+    regular = np.append(np.zeros(p) if hinges.l1 else np.ones(p), 0.0)
+    if hinges.l1:
         Z = np.vstack([Z, np.eye(p, p + 1), -np.eye(p, p + 1)])
         margin, c = np.append(margin, np.zeros(2 * p)), np.append(c, np.ones(2 * p))
     m, q = Z.shape
@@ -412,7 +417,7 @@ def _longest(x: FloatArray, dx: FloatArray) -> float:
     return -1.0 / steepest if steepest < 0.0 else np.inf
 
 
-def certified(rows: Rows, a: FloatArray, value: float) -> tuple[float, FloatArray]:
+def certified(hinges: Hinges, a: FloatArray, value: float) -> tuple[float, FloatArray]:
     r"""Return a lower bound on the problem's value by multipliers near the optimum, and feasible ones that prove it.
 
     Multipliers are clipped to their bounds, and those of the heavier direction are made smaller until
@@ -428,7 +433,7 @@ def certified(rows: Rows, a: FloatArray, value: float) -> tuple[float, FloatArra
 
     Parameters
     ----------
-    rows
+    hinges
         The problem.
     a
         (m,) multipliers.
@@ -442,7 +447,7 @@ def certified(rows: Rows, a: FloatArray, value: float) -> tuple[float, FloatArra
     multipliers
         (m,) the feasible point.
     """
-    d, c, m = rows.direction, rows.capacity, len(a)
+    d, c, m = hinges.direction, hinges.capacity, len(a)
     a = np.clip(np.nan_to_num(a), 0.0, c)
     near = _AT_BOUND * np.minimum(c, 1.0)
     a = np.where(a < near, 0.0, np.where(c - a < near, c, a))
@@ -450,32 +455,32 @@ def certified(rows: Rows, a: FloatArray, value: float) -> tuple[float, FloatArra
     if plus == 0.0 or minus == 0.0:
         return 0.0, np.zeros(m)
     a = np.where(d > 0, a * min(1.0, minus / plus), a * min(1.0, plus / minus))
-    terms = _UNIT * (_BLOCK + m / _BLOCK + len(rows.X.T))
-    products = _products(rows.X, d * a)
+    terms = _UNIT * (_BLOCK + m / _BLOCK + len(hinges.X.T))
+    products = _products(hinges.X, d * a)
     if length := float(np.square(products).sum()):  # the best multiple of these multipliers
         positive = a > 0.0
         longest = float((c[positive] / a[positive]).min())
-        if rows.l1:
-            rounded = terms * (a @ np.abs(rows.X)) * (1.0 + _SMALL)
+        if hinges.l1:
+            rounded = terms * (a @ np.abs(hinges.X)) * (1.0 + _SMALL)
             best = (1.0 - _SMALL * _SMALL) / float((np.abs(products) + rounded).max())
         else:
-            best = float(rows.margin @ a) / length
+            best = float(hinges.margin @ a) / length
         a = np.minimum(min(best, longest) * a, c)
         a = np.maximum(a, 0.0)
     rest = abs(math.fsum(d * a))
-    if rows.l1:
-        bias = float(np.abs(rows.margin).max()) + max(value, 0.0) * float(np.abs(rows.X).max())
-        reward = math.fsum(rows.margin * a)
-        rounding = _UNIT * float(np.abs(rows.margin) @ a)
+    if hinges.l1:
+        bias = float(np.abs(hinges.margin).max()) + max(value, 0.0) * float(np.abs(hinges.X).max())
+        reward = math.fsum(hinges.margin * a)
+        rounding = _UNIT * float(np.abs(hinges.margin) @ a)
         bound = reward - (rest * bias + rounding) * (1.0 + _SMALL) - 4.0 * _UNIT * abs(reward)
         return (bound, a) if 0.0 < bound < np.inf else (0.0, a)
-    sizes = np.sqrt((rows.X * rows.X).sum(axis=1))
-    bias = float(np.abs(rows.margin).max()) + math.sqrt(2.0 * max(value, 0.0)) * float(sizes.max())
-    length = float(np.square(_products(rows.X, d * a)).sum())
-    reward = math.fsum(rows.margin * a)
+    sizes = np.sqrt((hinges.X * hinges.X).sum(axis=1))
+    bias = float(np.abs(hinges.margin).max()) + math.sqrt(2.0 * max(value, 0.0)) * float(sizes.max())
+    length = float(np.square(_products(hinges.X, d * a)).sum())
+    reward = math.fsum(hinges.margin * a)
     off = terms * float(a @ sizes)
     # |u| is off by this, so its square by at most 2 |u| off + off^2; the other sums are off in their last digits.
-    rounding = math.sqrt(length) * off + off * off + _UNIT * float(np.abs(rows.margin) @ a)
+    rounding = math.sqrt(length) * off + off * off + _UNIT * float(np.abs(hinges.margin) @ a)
     bound = reward - 0.5 * length - rest * bias * (1.0 + _SMALL) - rounding * (1.0 + _SMALL)
     bound -= 4.0 * _UNIT * (abs(reward) + length)
     return (bound, a) if 0.0 < bound < np.inf else (0.0, a)

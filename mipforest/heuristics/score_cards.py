@@ -586,16 +586,16 @@ def exchange_rules(
 
 def _local_optimum(cards: CardProblem, chosen: Chosen, budget: TimeBudget) -> tuple[Chosen, float]:
     """Choose points and single rules anew until neither is better."""
-    chosen, loss = points_anew(cards, chosen)
+    chosen, loss = optimise_points(cards, chosen)
     while not budget.expired:
-        chosen, improved = points_anew(cards, cards.polished(chosen)[0])
+        chosen, improved = optimise_points(cards, cards.polished(chosen)[0])
         if improved >= loss * (1 - SAME):
             break
         loss = improved
     return chosen, cards.refit(cards.totals(chosen))[1]
 
 
-def points_anew(cards: CardProblem, chosen: Chosen) -> tuple[Chosen, float]:
+def optimise_points(cards: CardProblem, chosen: Chosen) -> tuple[Chosen, float]:
     """Change the points of a card's rules together, each by at most 1, until no such change is better.
 
     Returns
@@ -608,13 +608,15 @@ def points_anew(cards: CardProblem, chosen: Chosen) -> tuple[Chosen, float]:
     while improved and chosen:
         improved = False
         for first in range(0, len(chosen), TOGETHER):
-            other, value = _points_of_some(cards, chosen, range(first, min(first + TOGETHER, len(chosen))))
+            other, value = _optimise_some_points(
+                cards, chosen, range(first, min(first + TOGETHER, len(chosen)))
+            )
             if value < loss * (1 - SAME):
                 chosen, loss, improved = other, value, True
     return tuple(part for part in chosen if part[1]), loss
 
 
-def _points_of_some(cards: CardProblem, chosen: Chosen, some: range) -> tuple[Chosen, float]:
+def _optimise_some_points(cards: CardProblem, chosen: Chosen, some: range) -> tuple[Chosen, float]:
     """Return the card with the best points of some rules, each within 1 of what they are, and its loss."""
     fixed = cards.totals(part for k, part in enumerate(chosen) if k not in some)
     holds = np.array([cards.holds(chosen[k][0]) for k in some])

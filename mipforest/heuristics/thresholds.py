@@ -64,7 +64,7 @@ class Thresholds:
         """
         if len(features) == self.n_features:  # ascending: all
             return self, np.arange(len(self))
-        return self._kept_among(tuple(features.tolist()))
+        return self._cached_among(tuple(features.tolist()))
 
     @property
     def in_whole(self) -> tuple[Thresholds, IntArray]:
@@ -74,7 +74,7 @@ class Thresholds:
         return self.whole, self.of_whole
 
     @cached_property
-    def _kept_among(self) -> Callable[[tuple[int, ...]], tuple[Thresholds, IntArray]]:
+    def _cached_among(self) -> Callable[[tuple[int, ...]], tuple[Thresholds, IntArray]]:
         return lru_cache(KEPT)(lambda features: self._among(np.array(features, dtype=np.int64)))
 
     def _among(self, features: IntArray) -> tuple[Thresholds, IntArray]:
@@ -101,10 +101,10 @@ class Thresholds:
 
         The last few answers are kept, as those of :meth:`among` are.
         """
-        return self._kept_copies(tuple(own.tobytes() for own in chosen))
+        return self._cached_copies(tuple(own.tobytes() for own in chosen))
 
     @cached_property
-    def _kept_copies(self) -> Callable[[tuple[bytes, ...]], Thresholds]:
+    def _cached_copies(self) -> Callable[[tuple[bytes, ...]], Thresholds]:
         def copies(chosen: tuple[bytes, ...]) -> Thresholds:
             return self._with_copies([np.frombuffer(own, dtype=np.int64) for own in chosen])
 

@@ -19,7 +19,7 @@ from mipforest.searches import kernel
 
 
 @kernel
-def take_out(
+def remove(
     rows: Any,
     row: int,
     s: int,
@@ -28,7 +28,7 @@ def take_out(
     weight_y: FloatArray,
     below: FloatArray,
     below_y: FloatArray,
-    room: Any,
+    links: Any,
 ) -> float:
     """Take a row out of list s; return the loss of those that are left, around their weighted quantile.
 
@@ -40,10 +40,10 @@ def take_out(
         Row and number of its list.
     middle, weight, weight_y, below, below_y
         By list: the row at its middle, the sums of weight and of weight times target, and those before the middle.
-    room
+    links
         Anything with the links ``before`` and ``after`` of rows.
     """
-    before, after = room.before, room.after
+    before, after = links.before, links.after
     if row != middle[s]:
         if rows.place[row] < rows.place[middle[s]]:
             below[s] -= rows.value[row, 0]
@@ -61,11 +61,11 @@ def take_out(
         after[before[row]] = after[row]
     if after[row] >= 0:
         before[after[row]] = before[row]
-    return settle(rows, middle, s, weight, weight_y, below, below_y, room)
+    return move_to_quantile(rows, middle, s, weight, weight_y, below, below_y, links)
 
 
 @kernel
-def settle(
+def move_to_quantile(
     rows: Any,
     middle: IntArray,
     s: int,
@@ -73,21 +73,21 @@ def settle(
     weight_y: FloatArray,
     below: FloatArray,
     below_y: FloatArray,
-    room: Any,
+    links: Any,
 ) -> float:
-    """Move the pointer of a list to its weighted quantile; return the loss around it; see :func:`take_out`."""
+    """Move the pointer of a list to its weighted quantile; return the loss around it; see :func:`remove`."""
     q = middle[s]
     if q < 0:
         return 0.0
     goal = rows.level * weight[s]
-    while below[s] > goal and room.before[q] >= 0:
-        q = room.before[q]
+    while below[s] > goal and links.before[q] >= 0:
+        q = links.before[q]
         below[s] -= rows.value[q, 0]
         below_y[s] -= rows.value[q, 1]
-    while below[s] + rows.value[q, 0] < goal and room.after[q] >= 0:
+    while below[s] + rows.value[q, 0] < goal and links.after[q] >= 0:
         below[s] += rows.value[q, 0]
         below_y[s] += rows.value[q, 1]
-        q = room.after[q]
+        q = links.after[q]
     middle[s] = q
     y, through, through_y = rows.target[q], below[s] + rows.value[q, 0], below_y[s] + rows.value[q, 1]
     return loss_around(rows.level, y, through, through_y, weight[s], weight_y[s])

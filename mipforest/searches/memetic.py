@@ -148,7 +148,7 @@ class ValueLoss:
 
 
 @dataclass(frozen=True, eq=False)
-class Improved:
+class ImprovedTree:
     """A tree with its predictions.
 
     Attributes
@@ -204,7 +204,7 @@ class AlternatingOptimization:
             self.X[rows], replace(charges, y=charges.y[rows], weight=weight), joint=self._joint
         )
 
-    def fitted(self, tree: SplitTree) -> Improved:
+    def fitted(self, tree: SplitTree) -> ImprovedTree:
         """Return a tree with its best predictions and its value."""
         prediction = np.full(2 * len(tree.feature) + 1, self.prediction)
         lost = 0.0
@@ -212,11 +212,11 @@ class AlternatingOptimization:
             if tree.is_leaf(t):
                 prediction[t] = self.loss.best(rows, prediction[t])
                 lost += float(self.loss.of(rows, np.full(len(rows), prediction[t])).sum())
-        return Improved(tree, prediction, lost + self.charges.split_cost * tree.n_splits)
+        return ImprovedTree(tree, prediction, lost + self.charges.split_cost * tree.n_splits)
 
     def improve(
         self, tree: SplitTree, *, passes: int = PASSES, halted: Callable[[], bool] = lambda: False
-    ) -> Improved:
+    ) -> ImprovedTree:
         """Improve a tree until no single split and no prediction can be; then take out what splits nothing.
 
         Parameters
@@ -239,7 +239,7 @@ class AlternatingOptimization:
                 if tree.is_leaf(t):
                     present = prediction[t]
                     prediction[t] = self.loss.best(rows, present)
-                    change = self._lost_with(rows, prediction[t]) - self._lost_with(rows, present)
+                    change = self._loss_of_leaf(rows, prediction[t]) - self._loss_of_leaf(rows, present)
                 else:
                     change = self._improve_split(tree, prediction, t, rows)
                 values.append(values[-1] + change)
@@ -247,7 +247,7 @@ class AlternatingOptimization:
                 break
         return replace(self.pruned(tree), values=tuple(values))
 
-    def pruned(self, tree: SplitTree) -> Improved:
+    def pruned(self, tree: SplitTree) -> ImprovedTree:
         """Return a tree without splits that part too little or do not pay for themselves, its predictions the best.
 
         A split with a side of fewer samples than a leaf must have gives way to its larger side: of a tree that was
@@ -266,9 +266,9 @@ class AlternatingOptimization:
         fitted = self.fitted(tree)
         for t, rows in reversed(list(self._reaching(tree))):
             if t < len(tree.feature) and tree.feature[t] >= 0:
-                below = self._lost(tree, fitted.prediction, t, rows)
+                below = self._loss_below(tree, fitted.prediction, t, rows)
                 alone = self.loss.best(rows, self.prediction)
-                saved = self._lost_with(rows, alone) - below
+                saved = self._loss_of_leaf(rows, alone) - below
                 left, right = 2 * t + 1, 2 * t + 2
                 same = (
                     tree.is_leaf(left)
@@ -304,7 +304,7 @@ class AlternatingOptimization:
         of_row[rows] = saved
         sums = of_row[order].cumsum(axis=1)
         all_right = float(lost_right.sum())
-        change = self._take_best(tree, t, rows, order, all_right - sums[:, :-1], now)
+        change = self._apply_best(tree, t, rows, order, all_right - sums[:, :-1], now)
         value, threshold = min((all_right, -np.inf), (float(lost_left.sum()), np.inf))
         if value - now < change - self._tolerance:
             before = tree.threshold[t]
@@ -322,14 +322,14 @@ class AlternatingOptimization:
         both = self.loss.of_two_leaves(order)
         if both is None or not both.size:
             return 0.0
-        change = self._take_best(tree, t, rows, order, both, now)
+        change = self._apply_best(tree, t, rows, order, both, now)
         if change < 0.0:
             goes_right = self.X[rows, tree.feature[t]] >= tree.threshold[t]
             for leaf, side in ((2 * t + 1, rows[~goes_right]), (2 * t + 2, rows[goes_right])):
                 prediction[leaf] = self.loss.best(side, prediction[leaf])
         return change
 
-    def _take_best(
+    def _apply_best(
         self, tree: SplitTree, t: int, rows: IntArray, order: IntArray, value: FloatArray, now: float
     ) -> float:
         """Take the position of least value (p, m - 1) between distinct samples (p, m) where it is less than now."""
@@ -384,10 +384,10 @@ class AlternatingOptimization:
             right = self.X[rows[inner], tree.feature[here]] >= tree.threshold[here]
             at[inner] = 2 * here + 1 + right
 
-    def _lost(self, tree: SplitTree, prediction: FloatArray, t: int, rows: IntArray) -> float:
+    def _loss_below(self, tree: SplitTree, prediction: FloatArray, t: int, rows: IntArray) -> float:
         return float(self.loss.of(rows, self._predicted(tree, prediction, t, rows)).sum())
 
-    def _lost_with(self, rows: IntArray, prediction: float) -> float:
+    def _loss_of_leaf(self, rows: IntArray, prediction: float) -> float:
         return float(self.loss.of(rows, np.full(len(rows), prediction)).sum())
 
     def _sorted(self, rows: IntArray) -> IntArray:
@@ -497,7 +497,7 @@ CROSSOVER_RATE = 0.75
 
 
 @dataclass(frozen=True, eq=False)
-class Evolved:
+class MemeticResult:
     """What a memetic search has found.
 
     Attributes
@@ -512,7 +512,7 @@ class Evolved:
         Whether all generations came to an end.
     """
 
-    best: Improved
+    best: ImprovedTree
     n_trees: int
     values: tuple[float, ...]
     ended: bool
@@ -588,7 +588,7 @@ def evolve(
     seed: int = 0,
     deadline: float = np.inf,
     on_progress: Callable[[float, int], bool] | None = None,
-) -> Evolved:
+) -> MemeticResult:
     """Improve a population of trees by crossover and alternating optimisation.
 
     Parameters
@@ -608,7 +608,7 @@ def evolve(
     """
     require_limits("tmo", deadline=deadline)
     rng = np.random.default_rng(seed)
-    population: list[Improved] = []
+    population: list[ImprovedTree] = []
     n_trees, values = 0, []
     best, stopped = samples.pruned(trees[0]), False
 
@@ -627,7 +627,7 @@ def evolve(
         population.append(samples.improve(tree, halted=halted))
         best = min(best, population[-1], key=lambda found: found.value)
         if over():
-            return Evolved(best, n_trees, (best.value,), ended=False)
+            return MemeticResult(best, n_trees, (best.value,), ended=False)
     values.append(best.value)
     n = len(samples.X)
     for _ in range(generations if len(population) > 1 else 0):
@@ -642,9 +642,9 @@ def evolve(
             if found.value < best.value:
                 best = found
             if over():
-                return Evolved(best, n_trees, (*values, best.value), ended=False)
+                return MemeticResult(best, n_trees, (*values, best.value), ended=False)
         values.append(best.value)
-    return Evolved(best, n_trees, tuple(values), ended=True)
+    return MemeticResult(best, n_trees, tuple(values), ended=True)
 
 
 class AlternatingSearch(TreeSearch):
@@ -672,7 +672,7 @@ class AlternatingSearch(TreeSearch):
         # CART's own tree, with splits that save no errors yet: pruned, it would have fewer to improve.
         grown = cart(data, problem.topology, min_leaf=charges.N_min, seed=settings.seed)
         known = [grown] if start is None else [start, grown]
-        others = self._others(problem, charges.N_min, settings, driver.over)
+        others = self._more_trees(problem, charges.N_min, settings, driver.over)
         evolved = evolve(
             samples,
             [SplitTree.of(tree) for tree in (*known, *others)],
@@ -683,10 +683,10 @@ class AlternatingSearch(TreeSearch):
         )
         driver.polish_and_offer(evolved.best.tree.complete(data, problem.topology), *known)
         return driver.result(
-            -np.inf, ended=evolved.ended, nodes=evolved.n_trees, message=self._last_word(evolved)
+            -np.inf, ended=evolved.ended, nodes=evolved.n_trees, message=self._message(evolved)
         )
 
-    def _others(
+    def _more_trees(
         self,
         problem: ProblemData,  # noqa: ARG002
         N_min: int,  # noqa: ARG002
@@ -699,7 +699,7 @@ class AlternatingSearch(TreeSearch):
     def _generations(self, settings: SolveSettings) -> int:  # noqa: ARG002
         return 0
 
-    def _last_word(self, evolved: Evolved) -> str:  # noqa: ARG002
+    def _message(self, evolved: MemeticResult) -> str:  # noqa: ARG002
         return "no single split can be improved; alternating optimisation proves nothing"
 
 
@@ -713,7 +713,7 @@ class MemeticSearch(AlternatingSearch):
         "generations": f"how often each of them is crossed with another ({GENERATIONS})",
     }
 
-    def _others(
+    def _more_trees(
         self, problem: ProblemData, N_min: int, settings: SolveSettings, halted: Callable[[], bool]
     ) -> list[Tree]:
         number = settings.solver_options.get("population", POPULATION)
@@ -725,5 +725,5 @@ class MemeticSearch(AlternatingSearch):
         generations: int = settings.solver_options.get("generations", GENERATIONS)
         return generations
 
-    def _last_word(self, evolved: Evolved) -> str:
+    def _message(self, evolved: MemeticResult) -> str:
         return f"the best of {evolved.n_trees} trees; a memetic search proves nothing"

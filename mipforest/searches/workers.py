@@ -49,7 +49,7 @@ MESSAGE_INTERVAL, COUNT_INTERVAL = 0.1, 5.0
 HAND_BACK = 1.5
 
 #: Seconds that the message of the end may take, before the client that sends it is closed.
-_TOLD_WITHIN = 1.0
+_STOP_MESSAGE = 1.0
 
 #: Slices that may be given up, each after several workers died with it, before the search ends.
 MOST_LOST = 3
@@ -77,24 +77,24 @@ class Shared:
 
     def __init__(self) -> None:
         self.best, self.stop = math.inf, np.array([0, np.iinfo(np.int64).max])
-        self._part: Slices | None = None
+        self._slices: Slices | None = None
         self._lock = Lock()
 
-    def learn(self, best: float, stop: bool = False) -> None:
+    def update(self, best: float, stop: bool = False) -> None:
         """Take over a value that is known elsewhere, and whether to end."""
         self.best = min(self.best, best)
         if stop:
             self.stop[0] = 1
-            self._part = None  # a slice under way has it still
+            self._slices = None  # a slice under way has it still
 
-    def part(self, kind: type[Slices], problem: Any) -> Slices:
+    def slices(self, kind: type[Slices], problem: Any) -> Slices:
         """Return the part in the search, made once."""
         with self._lock:
-            part = self._part
+            part = self._slices
             if part is None:
                 kind.compile(problem, TimeBudget())  # a worker that came later has not loaded it yet
                 part = kind(problem)
-            self._part = None if self.stop[0] else part
+            self._slices = None if self.stop[0] else part
             return part
 
 
@@ -137,9 +137,9 @@ def _state(name: str) -> Shared:
         return _STATES[name]
 
 
-def _learn(name: str, best: float, stop: bool) -> None:
+def _update(name: str, best: float, stop: bool) -> None:
     """Hear of a better solution, or of the end, on a worker."""
-    _state(name).learn(best, stop)
+    _state(name).update(best, stop)
 
 
 def _compile(kind: type[Slices], problem: Any) -> float:
@@ -152,15 +152,15 @@ def _run(
 ) -> tuple[bytes, float]:
     """Run a slice on a worker, for at most the seconds that are left; return what it has found, and its seconds."""
     began, shared = monotonic(), _state(name)
-    shared.learn(best)
+    shared.update(best)
     # A worker that hears of no end any more knows the time limit.
-    timer = Timer(left, shared.learn, (best, True)) if math.isfinite(left) else None
+    timer = Timer(left, shared.update, (best, True)) if math.isfinite(left) else None
     if timer is not None:
         timer.daemon = True
         timer.start()
     try:
         with one_blas_thread():
-            found = shared.part(kind, problem).run(shared, *loads(work))
+            found = shared.slices(kind, problem).run(shared, *loads(work))
         return dumps(found, HIGHEST_PROTOCOL), monotonic() - began
     finally:
         if timer is not None:
@@ -218,7 +218,7 @@ class Workers(Pool):
         self, address: str, kind: type[Slices], problem: Any, budget: TimeBudget, time_limit: float = math.inf
     ) -> None:
         self._kind, self._name = kind, f"{kind.__name__}-{uuid4().hex}"
-        self._best, self._told, self._told_at = math.inf, math.inf, -math.inf
+        self._best, self._published, self._published_at = math.inf, math.inf, -math.inf
         self._lost = 0
         self.slices, self.seconds, self.bytes = 0, 0.0, 0
         self._client = connected(address)
@@ -294,8 +294,8 @@ class Workers(Pool):
     def publish(self, best: float) -> None:
         """Send the workers the incumbent's value where it is better than they know, and count them."""
         now = monotonic()
-        if best < self._told and now - self._told_at >= MESSAGE_INTERVAL:
-            self._told, self._told_at = best, now
+        if best < self._published and now - self._published_at >= MESSAGE_INTERVAL:
+            self._published, self._published_at = best, now
             self._send(best, stop=False)
         if now - self._counted_at >= COUNT_INTERVAL:
             self._count()
@@ -304,14 +304,14 @@ class Workers(Pool):
         """Tell the workers to end what is under way."""
         if math.isinf(self._stopped_at):
             super().stop()
-            self._send(math.inf, stop=True).join(_TOLD_WITHIN)
+            self._send(math.inf, stop=True).join(_STOP_MESSAGE)
 
     def _send(self, best: float, *, stop: bool) -> Thread:
         """Send a message to all workers; in a thread, as one that is lost does not answer for long."""
 
         def send() -> None:
             with suppress(Exception):  # slices that hear of nothing end by themselves
-                self._client.run(_learn, self._name, best, stop, on_error="ignore")
+                self._client.run(_update, self._name, best, stop, on_error="ignore")
 
         thread = Thread(target=send, daemon=True)
         thread.start()

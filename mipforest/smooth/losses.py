@@ -14,9 +14,9 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.smooth.model import (
     Block,
     Constraint,
+    Functional,
     LeafLoss,
     LinearConstraint,
-    Part,
     Point,
     Routing,
     RowNorms,
@@ -85,23 +85,23 @@ class ExpectedCost(LeafLoss):
         """The expected rates of right predictions, class by class."""
         return tuple(Constraint(f"rate of class {k}", self._rate(k, rho)) for k, rho in self.rates.items())
 
-    def _rate(self, k: int, rho: float) -> Callable[[Routing, Point], Part]:
+    def _rate(self, k: int, rho: float) -> Callable[[Routing, Point], Functional]:
         weights = self.members[:, k] / self.members[:, k].sum()
 
-        def of(routing: Routing, leaves: Point) -> Part:
+        def of(routing: Routing, leaves: Point) -> Functional:
             payload = np.broadcast_to(leaves["C"][:, k, None], routing.leaves.shape)
             reached = routing.leaves @ weights
             slope = np.zeros_like(leaves["C"])
             slope[:, k] = reached
-            return Part(float(reached @ leaves["C"][:, k]) - rho, payload, weights, {"C": slope})
+            return Functional(float(reached @ leaves["C"][:, k]) - rho, payload, weights, {"C": slope})
 
         return of
 
-    def part(self, routing: Routing, leaves: Point) -> Part:
+    def evaluate(self, routing: Routing, leaves: Point) -> Functional:
         """Return the expected cost; see :class:`~mipforest.smooth.model.LeafLoss`."""
         slope = (routing.leaves @ self.members) @ self.costs
         payload = (leaves["C"] @ self.costs.T)[:, self.y]
-        return Part(float((slope * leaves["C"]).sum()), payload, self.weights, {"C": slope})
+        return Functional(float((slope * leaves["C"]).sum()), payload, self.weights, {"C": slope})
 
     def best(self, routing: Routing) -> tuple[Point, Mapping[str, float]]:
         """Return the cheapest classes of the leaves: an assignment problem, or with rates a linear programme."""
@@ -246,17 +246,17 @@ class SquaredError(LeafLoss):
         phi = leaves["at"] @ self.X.T - leaves["mut"][:, None]
         return phi, (routing.leaves * phi).sum(axis=0)
 
-    def _part(self, routing: Routing, value: float, phi: FloatArray, slope: FloatArray) -> Part:
+    def _functional(self, routing: Routing, value: float, phi: FloatArray, slope: FloatArray) -> Functional:
         """Return a functional of the predictions by its derivative (n,) in them."""
         charged = routing.leaves * slope
-        return Part(value, phi, slope, {"at": charged @ self.X, "mut": -charged.sum(axis=1)})
+        return Functional(value, phi, slope, {"at": charged @ self.X, "mut": -charged.sum(axis=1)})
 
-    def part(self, routing: Routing, leaves: Point) -> Part:
+    def evaluate(self, routing: Routing, leaves: Point) -> Functional:
         """Return the squared error with the ridge; see :class:`~mipforest.smooth.model.LeafLoss`."""
         phi, predicted = self.predictions(routing, leaves)
         error = predicted - self.y
         ridge = self.ridge * sum(float((leaves[name] ** 2).sum()) for name in ("at", "mut"))
-        own = self._part(routing, float(self.weights @ error**2) + ridge, phi, 2 * self.weights * error)
+        own = self._functional(routing, float(self.weights @ error**2) + ridge, phi, 2 * self.weights * error)
         slopes = {name: own.leaves[name] + 2 * self.ridge * leaves[name] for name in ("at", "mut")}
         return replace(own, leaves=slopes)
 
@@ -267,7 +267,7 @@ class SquaredError(LeafLoss):
         return uniform(np.where(self.asked.group, self.weights, 0.0))
 
     @cached_property
-    def _apart(self) -> FloatArray:
+    def _mean_difference(self) -> FloatArray:
         """(n,) what a number of each sample is multiplied with in the difference of its means, group less all."""
         return self._member - self.weights
 
@@ -280,29 +280,29 @@ class SquaredError(LeafLoss):
             return (Constraint("error of the group", self._error_within(1.0, self._member)),)
         within = self._mean_within if self.asked.kind == "mean" else self._error_within
         signs = (("group too high", 1.0), ("group too low", -1.0))
-        return tuple(Constraint(name, within(sign, self._apart)) for name, sign in signs)
+        return tuple(Constraint(name, within(sign, self._mean_difference)) for name, sign in signs)
 
-    def _mean_within(self, sign: float, weights: FloatArray) -> Callable[[Routing, Point], Part]:
+    def _mean_within(self, sign: float, weights: FloatArray) -> Callable[[Routing, Point], Functional]:
         """Return ``limit - sign * sum_i weights_i phi_i``."""
 
-        def of(routing: Routing, leaves: Point) -> Part:
+        def of(routing: Routing, leaves: Point) -> Functional:
             assert self.asked is not None
             phi, predicted = self.predictions(routing, leaves)
-            return self._part(
+            return self._functional(
                 routing, self.asked.limit - sign * float(weights @ predicted), phi, -sign * weights
             )
 
         return of
 
-    def _error_within(self, sign: float, weights: FloatArray) -> Callable[[Routing, Point], Part]:
+    def _error_within(self, sign: float, weights: FloatArray) -> Callable[[Routing, Point], Functional]:
         """Return ``limit - sign * sum_i weights_i (phi_i - y_i)^2``."""
 
-        def of(routing: Routing, leaves: Point) -> Part:
+        def of(routing: Routing, leaves: Point) -> Functional:
             assert self.asked is not None
             phi, predicted = self.predictions(routing, leaves)
             error = predicted - self.y
             value = self.asked.limit - sign * float(weights @ error**2)
-            return self._part(routing, value, phi, -2 * sign * weights * error)
+            return self._functional(routing, value, phi, -2 * sign * weights * error)
 
         return of
 
@@ -313,7 +313,7 @@ class SquaredError(LeafLoss):
         """
         P = routing.leaves
         gram, right = self._normal_equations(P)
-        apart = None if not self._keeps_mean else ((P * self._apart) @ self._extended).ravel()
+        apart = None if not self._limits_mean else ((P * self._mean_difference) @ self._extended).ravel()
         flat, multipliers = self._solved(gram, right, apart)
         table = flat.reshape(self.n_leaves, -1)
         return {"at": table[:, :-1].copy(), "mut": table[:, -1].copy()}, multipliers
@@ -325,8 +325,8 @@ class SquaredError(LeafLoss):
         P = routing.leaves
         rest = self.y - (P * (leaves["at"] @ self.X.T)).sum(axis=0)
         charged = P * self.weights
-        apart = None if not self._keeps_mean else -(P @ self._apart)
-        fixed = 0.0 if apart is None else float(self._apart @ (self.y - rest))
+        apart = None if not self._limits_mean else -(P @ self._mean_difference)
+        fixed = 0.0 if apart is None else float(self._mean_difference @ (self.y - rest))
         mut, multipliers = self._solved(charged @ P.T, -(charged @ rest), apart, fixed)
         return {"at": leaves["at"], "mut": mut}, multipliers
 
@@ -366,7 +366,7 @@ class SquaredError(LeafLoss):
         return {**point, "at": at.reshape(point["at"].shape)}
 
     @property
-    def _keeps_mean(self) -> bool:
+    def _limits_mean(self) -> bool:
         return self.asked is not None and self.asked.kind == "mean"
 
     def _solved(

@@ -209,7 +209,7 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Functional:
     """A functional of routed samples and leaves, with all it takes for its gradient.
 
     Attributes
@@ -233,7 +233,7 @@ class Constraint:
     """``functional >= 0``, where the functional is smooth; the name is for messages."""
 
     name: str
-    of: Callable[[Routing, Point], Part]
+    of: Callable[[Routing, Point], Functional]
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +259,7 @@ class LeafLoss(ABC):
     linear: tuple[LinearConstraint, ...] = ()
 
     @abstractmethod
-    def part(self, routing: Routing, leaves: Point) -> Part:
+    def evaluate(self, routing: Routing, leaves: Point) -> Functional:
         """Return the loss."""
 
     @abstractmethod
@@ -406,13 +406,13 @@ class SmoothModel:
         """Return the loss without penalties, and its gradient by block."""
         seen = self.seen(point)
         routing = seen.route(point)
-        value, gradient = self._gradient(seen, routing, seen.loss.part(routing, point), point)
+        value, gradient = self._gradient(seen, routing, seen.loss.evaluate(routing, point), point)
         return self._charged(point, value, gradient)
 
     def objective(self, point: Point) -> float:
         """Return the loss with penalties."""
         seen = self.seen(point)
-        loss = seen.loss.part(seen.route(point), point).value
+        loss = seen.loss.evaluate(seen.route(point), point).value
         return loss + self.charge(point)[0] + self.norms.value(point)
 
     def reduced(self, point: Point) -> tuple[float, Point]:
@@ -429,7 +429,7 @@ class SmoothModel:
         routing = seen.route(point)
         leaves, multipliers = seen.loss.completed(routing, point)
         whole = {**point, **leaves}
-        value, gradient = self._gradient(seen, routing, seen.loss.part(routing, leaves), whole)
+        value, gradient = self._gradient(seen, routing, seen.loss.evaluate(routing, leaves), whole)
         for constraint in seen.loss.constraints:
             multiplier = multipliers.get(constraint.name, 0.0)
             if multiplier:
@@ -471,12 +471,16 @@ class SmoothModel:
         self,
         seen: SmoothModel,
         routing: Routing,
-        part: Part,
+        functional: Functional,
         point: Point,  # noqa: ARG002
     ) -> tuple[float, Point]:
         """Return a functional with its gradient; ``point`` has the leaves that it was computed with."""
-        slope = routing.slope(part.payload, part.weights)
-        return part.value, {"a": slope @ seen.X / self.n_features, "mu": -slope.sum(axis=1), **part.leaves}
+        slope = routing.slope(functional.payload, functional.weights)
+        return functional.value, {
+            "a": slope @ seen.X / self.n_features,
+            "mu": -slope.sum(axis=1),
+            **functional.leaves,
+        }
 
     # Points to start from
 

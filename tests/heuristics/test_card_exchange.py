@@ -7,7 +7,7 @@ import pytest
 from tolerance import at_most, less
 
 from mipforest.data import Dataset
-from mipforest.heuristics.score_cards import CardProblem, exact_loss, exchange_rules, points_anew
+from mipforest.heuristics.score_cards import CardProblem, exact_loss, exchange_rules, optimise_points
 from mipforest.time_budget import TimeBudget
 
 
@@ -23,7 +23,7 @@ def cards_of(seed, *, rules, n=60, p=5, **settings):
 def test_no_points_nearby_are_better_than_those_chosen_anew(exact):
     cards = cards_of(0, rules=3, exact=exact)
     begun = tuple((int(np.flatnonzero(cards.feature == j)[5]), 1) for j in (0, 2, 3))
-    chosen, loss = points_anew(cards, begun)
+    chosen, loss = optimise_points(cards, begun)
     assert loss == pytest.approx(exact_loss(cards, chosen), rel=1e-10)
     assert at_most(loss, exact_loss(cards, begun))
     assert {k for k, _ in chosen} <= {k for k, _ in begun}

@@ -9,7 +9,7 @@ from tolerance import at_least, at_most, same
 
 from mipforest.heuristics import node_solver
 from mipforest.heuristics.node_problems import many_sample_split, margin_split
-from mipforest.heuristics.node_solver import Rows, rows_of, solve_node
+from mipforest.heuristics.node_solver import Hinges, hinges_of, solve_node
 from mipforest.objectives.losses import HINGE, L1, LogisticLoss, tangent_points
 
 #: Gap that is asked of the solver for any C: ten times its accuracy, as feasible multipliers cost some of it.
@@ -36,9 +36,9 @@ def test_the_gap_is_closed_on_300_problems_and_no_solution_of_clarabel_is_better
     compared = 0
     for seed in range(300):
         X, sign, weight, C = drawn(seed)
-        found = solve_node(rows_of(X, sign, C * weight))
+        found = solve_node(hinges_of(X, sign, C * weight))
         assert found.gap <= GAP, seed
-        assert same(rows_of(X, sign, C * weight).value(found.w, found.b), found.value)
+        assert same(hinges_of(X, sign, C * weight).value(found.w, found.b), found.value)
         if seed % 3:
             continue
         other = margin_split(X, sign, C, weight=weight)
@@ -56,7 +56,7 @@ def test_with_the_l1_norm_the_gap_is_closed_and_highs_finds_the_same_value():
         X, sign, weight, C = drawn(seed)
         C = min(C, 1e5)  # beyond, HiGHS ends with other values
         kinks = (HINGE, loss)[seed % 2].kinks()
-        found = solve_node(rows_of(X, sign, C * weight, kinks, l1=True))
+        found = solve_node(hinges_of(X, sign, C * weight, kinks, l1=True))
         assert found.gap <= L1_GAP, seed
         if seed % 3:
             continue
@@ -71,7 +71,7 @@ def test_with_the_l1_norm_the_gap_is_closed_and_highs_finds_the_same_value():
 def test_libsvm_finds_the_same_value(C):
     X, sign, weight, _ = drawn(10)
     other = SVC(kernel="linear", C=C, tol=1e-6).fit(X, sign, sample_weight=weight)
-    rows = rows_of(X, sign, C * weight)
+    rows = hinges_of(X, sign, C * weight)
     value = rows.value(other.coef_[0], float(other.intercept_[0]))
     assert solve_node(rows).value == pytest.approx(value, rel=1e-4)
 
@@ -88,7 +88,7 @@ def test_the_loss_of_several_kinks_is_that_of_the_model():
 
 @pytest.mark.parametrize("side", [-1.0, 1.0])
 def test_one_class_costs_nothing(side):
-    rows = rows_of(np.random.default_rng(0).normal(size=(9, 3)), np.full(9, side), np.ones(9))
+    rows = hinges_of(np.random.default_rng(0).normal(size=(9, 3)), np.full(9, side), np.ones(9))
     found = solve_node(rows)
     assert not found.w.any()
     assert (found.value, found.bound) == (0.0, 0.0)  # exact: no loss is paid
@@ -96,27 +96,27 @@ def test_one_class_costs_nothing(side):
 
 
 def test_equal_samples_of_both_classes_pay_twice_the_lesser_weight():
-    rows = rows_of(np.ones((7, 2)), np.array([1.0] * 4 + [-1.0] * 3), np.full(7, 10.0))
+    rows = hinges_of(np.ones((7, 2)), np.array([1.0] * 4 + [-1.0] * 3), np.full(7, 10.0))
     found = solve_node(rows)
     assert found.value == pytest.approx(60.0)
     assert found.bound == pytest.approx(60.0)
 
 
-def many(n: int, seed: int = 0) -> Rows:
+def many(n: int, seed: int = 0) -> Hinges:
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(n, 6))
     sign = np.where((X - 0.5) @ rng.normal(size=6) + 0.2 * rng.normal(size=n) > 0, 1.0, -1.0)
-    return rows_of(X, sign, rng.uniform(0.5, 2.0, n))
+    return hinges_of(X, sign, rng.uniform(0.5, 2.0, n))
 
 
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e6])
 def test_a_working_set_finds_the_solution_of_all_rows(C, monkeypatch):
     rows = many(9000)
-    rows = Rows(rows.X, rows.direction, rows.margin, C * rows.capacity)
+    rows = Hinges(rows.X, rows.direction, rows.margin, C * rows.capacity)
     by_sets = solve_node(rows)
     warm = solve_node(rows, warm=(by_sets.w, by_sets.b))
     bad = solve_node(rows, warm=(np.full(6, 100.0), -3.0))
-    monkeypatch.setattr(node_solver, "MAX_ROWS", 10_000)
+    monkeypatch.setattr(node_solver, "MAX_HINGES", 10_000)
     whole = solve_node(rows)
     for found in (by_sets, warm, bad):
         assert found.gap <= GAP
@@ -126,14 +126,14 @@ def test_a_working_set_finds_the_solution_of_all_rows(C, monkeypatch):
 def test_a_working_set_copes_where_most_rows_are_alike():
     rng = np.random.default_rng(0)
     sign = np.where(rng.random(9000) < 0.03, 1.0, -1.0)
-    found = solve_node(rows_of(rng.uniform(size=(9000, 4)), sign, np.ones(9000)))
+    found = solve_node(hinges_of(rng.uniform(size=(9000, 4)), sign, np.ones(9000)))
     assert found.gap <= GAP
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_bound_holds_in_exact_arithmetic(seed):
     X, sign, weight, C = drawn(seed)
-    rows = rows_of(X, sign, C * weight)
+    rows = hinges_of(X, sign, C * weight)
     found = solve_node(rows)
     a = [Fraction(float(value)) for value in found.multipliers]
     caps = [Fraction(float(cap)) for cap in rows.capacity]
@@ -164,15 +164,15 @@ def test_a_loss_is_a_sum_of_hinges():
     rng = np.random.default_rng(0)
     w, b = rng.normal(size=X.shape[1]), 0.3
     value = 0.5 * w @ w + weight @ loss.values(X @ w + b, sign)
-    assert same(rows_of(X, sign, weight, loss.kinks()).value(w, b), value)
+    assert same(hinges_of(X, sign, weight, loss.kinks()).value(w, b), value)
     hinge = 0.5 * w @ w + weight @ HINGE.values(X @ w + b, sign)
-    assert same(rows_of(X, sign, weight).value(w, b), hinge)
+    assert same(hinges_of(X, sign, weight).value(w, b), hinge)
 
 
 def test_stopped_at_once_its_bound_is_true_and_its_value_that_of_its_hyperplane():
     for seed in range(40):
         X, sign, weight, C = drawn(seed)
-        rows = rows_of(X, sign, C * weight)
+        rows = hinges_of(X, sign, C * weight)
         found, best = solve_node(rows, halted=lambda: True), solve_node(rows)
         assert same(rows.value(found.w, found.b), found.value), seed
         assert at_most(found.bound, best.value), seed

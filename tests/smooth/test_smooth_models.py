@@ -122,8 +122,8 @@ def test_classes_of_the_leaves_are_the_cheapest_of_all_that_cover_the_classes(K,
         values = []
         for labels in product(range(K), repeat=n_leaves) if K**n_leaves <= 5000 else ():
             if len(set(labels)) == K:
-                values.append(model.loss.part(routing, {"C": np.eye(K)[list(labels)]}).value)
-        found = model.loss.part(routing, leaves).value
+                values.append(model.loss.evaluate(routing, {"C": np.eye(K)[list(labels)]}).value)
+        found = model.loss.evaluate(routing, leaves).value
         assert len(set(leaves["C"].argmax(axis=1))) == K
         if values:
             assert found == pytest.approx(min(values), abs=1e-14)

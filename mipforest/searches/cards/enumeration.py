@@ -228,7 +228,7 @@ def _over_box(
 
 
 @kernel
-def _push(
+def _add_parts(
     stack: FloatArray, filled: int, box: FloatArray, m: int, at: int, below: float, above: float
 ) -> None:
     """Put the two parts of a box on the stack: points of one rule at most ``below``, and at least ``above``."""
@@ -240,7 +240,7 @@ def _push(
 
 
 @kernel
-def lattice(rules: IntArray, cards: Cards, best: float) -> tuple[float, int]:
+def search_points(rules: IntArray, cards: Cards, best: float) -> tuple[float, int]:
     """Search the points of T rules (T,) for a card better than ``best``, with their samples in the workspace's cells.
 
     Returns
@@ -272,7 +272,7 @@ def lattice(rules: IntArray, cards: Cards, best: float) -> tuple[float, int]:
                 elif low[t] < 0 and high[t] > 0:
                     split = t
             if split >= 0:
-                _push(stack, filled, now, m, split, -1.0, 1.0)
+                _add_parts(stack, filled, now, m, split, -1.0, 1.0)
                 filled += 2
                 continue
         enough = best * (1.0 - CLOSE)
@@ -298,7 +298,7 @@ def lattice(rules: IntArray, cards: Cards, best: float) -> tuple[float, int]:
         if at < 0:
             continue
         cut = min(math.floor(x[at] + WHOLE), high[at] - 1.0)
-        _push(stack, filled, now, m, at, cut, cut + 1.0)
+        _add_parts(stack, filled, now, m, at, cut, cut + 1.0)
         filled += 2
     return best, boxes
 
@@ -500,7 +500,7 @@ def _search_third(
                 1.0
             )
         rules[2] = third.first + at
-        best, more = lattice(rules, cards, best)
+        best, more = search_points(rules, cards, best)
         boxes += more
     return best, boxes
 
@@ -604,7 +604,7 @@ def search_supports(
                 for side in range(2):
                     cells[side, cell] = whole[side, cell] - upper[side, cell]
                     cells[side, cell + half] = upper[side, cell]
-            best, more = lattice(rules, cards, best)
+            best, more = search_points(rules, cards, best)
             boxes += more
         rules[level] += 1
     return best, supports, boxes

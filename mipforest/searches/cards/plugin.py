@@ -88,15 +88,17 @@ class CardEnumeration(TreeSearch):
         assert isinstance(cards, CardProblem)  # ``refusal`` has seen to it
         method = _method_for(cards)
         tiny = method.tiny()
-        compile_by(lambda: method.run(tiny, _Best(tiny, ()), lambda: True), problem.budget, self.name, 4)
+        compile_by(
+            lambda: method.run(tiny, _Incumbent(tiny, ()), lambda: False), problem.budget, self.name, 4
+        )
         driver = Driver(self, problem, settings, on_progress)
-        best = _Best(cards, () if start is None else cards.chosen(start)[0])
+        best = _Incumbent(cards, () if start is None else cards.chosen(start)[0])
         least = float(saturated(cards.positive, cards.negative).sum())
 
-        def going_on() -> bool:
-            return not driver.report(least, best.done, value=best.loss) and not driver.over()
+        def should_stop() -> bool:
+            return driver.report(least, best.done, value=best.loss) or driver.over()
 
-        ended = settings.time_limit != 0 and method.run(cards, best, going_on)
+        ended = settings.time_limit != 0 and method.run(cards, best, should_stop)
         driver.offer(cards.card(best.chosen) if best.chosen or not cards.exact else None)
         from mipforest.searches.cards.enumeration import CLOSE
 
@@ -116,7 +118,7 @@ class _Method(ABC):
         """Return how many steps the method takes at most."""
 
     @abstractmethod
-    def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
+    def run(self, cards: CardProblem, best: _Incumbent, should_stop: Callable[[], bool]) -> bool:
         """Search all cards, writing better ones; return whether it came to the end."""
 
     @abstractmethod
@@ -133,7 +135,7 @@ def _method_for(cards: CardProblem) -> _Method:
     return cuts if cards.n_rules < cards.n_features and supports.why_not(cards) else supports
 
 
-class _Best:
+class _Incumbent:
     """The best card of a search, as kernels read and write it, and what has been done."""
 
     def __init__(self, cards: CardProblem, chosen: Chosen) -> None:
@@ -142,7 +144,7 @@ class _Best:
         self.loss = cards.refit(cards.totals(chosen))[1] if complete else np.inf
         self.done = self.boxes = 0
 
-    def take(self, loss: float, rules: IntArray, points: IntArray) -> None:
+    def update(self, loss: float, rules: IntArray, points: IntArray) -> None:
         """Take over what a kernel has found, if it is better."""
         if loss < self.loss:
             self.loss = loss
@@ -154,7 +156,7 @@ class _Best:
         return f"{known}; {self.boxes} boxes of points were searched" if ended else known
 
 
-def _shared(cards: CardProblem, best: _Best) -> tuple[FloatArray, FloatArray, float]:
+def _arguments(cards: CardProblem, best: _Incumbent) -> tuple[FloatArray, FloatArray, float]:
     """Return x log x up to the weight of all samples, the (K, 2) points of each rule, and the log-odds of all.
 
     Raises
@@ -199,7 +201,7 @@ class _Cuts(_Method):
             products[1:] += size * products[:-1]
         return total * sum(cards.total_weights)
 
-    def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
+    def run(self, cards: CardProblem, best: _Incumbent, should_stop: Callable[[], bool]) -> bool:
         """Search the sets of features; with fewer rules than three, some of them are no features."""
         from mipforest.searches.cards.enumeration import (
             Cards,
@@ -210,7 +212,7 @@ class _Cuts(_Method):
             search_features,
         )
 
-        table, ranges, log_odds = _shared(cards, best)
+        table, ranges, log_odds = _arguments(cards, best)
         # Whole weights are repeated samples.
         each = np.repeat(np.arange(cards.data.n), np.rint(cards.data.weights).astype(np.int64))
         ranks, y, n = cards.ranks[cards.of_sample[each]], np.asarray(cards.data.y, np.int64)[each], len(each)
@@ -249,13 +251,13 @@ class _Cuts(_Method):
                 tried = Features(y[order], first, second, third, by_second, fixed, outer.first + k)
                 slack, at = np.inf, 0
                 while at < len(first.above):
-                    if not going_on():
+                    if should_stop():
                         return False
                     loss, at, sat, sweeps, boxes = search_features(
                         tried, wanted, best.loss, at, max_sweeps, cells
                     )
                     slack = min(slack, sat)
-                    best.take(loss, np.where(numbers[chosen] < cards.n_rules, numbers[chosen], -1), points)
+                    best.update(loss, np.where(numbers[chosen] < cards.n_rules, numbers[chosen], -1), points)
                     best.done, best.boxes = best.done + sweeps, best.boxes + boxes
         return True
 
@@ -276,11 +278,11 @@ class _Supports(_Method):
         """Return the number of sets of rules, times the distinct samples."""
         return float(math.comb(cards.n_rules, min(cards.rules, cards.n_rules))) * len(cards.ranks)
 
-    def run(self, cards: CardProblem, best: _Best, going_on: Callable[[], bool]) -> bool:
+    def run(self, cards: CardProblem, best: _Incumbent, should_stop: Callable[[], bool]) -> bool:
         """Search the sets of rules, by their first two."""
         from mipforest.searches.cards.enumeration import Cards, Rules, Workspace, search_supports
 
-        table, ranges, log_odds = _shared(cards, best)
+        table, ranges, log_odds = _arguments(cards, best)
         kept = np.flatnonzero(cards.up | cards.down)
         T = min(cards.rules, len(kept))
         if T == 0:
@@ -296,12 +298,12 @@ class _Supports(_Method):
         )
         of = Rules(holds, ones, ends, P, Q)
         for begin in combinations(range(len(kept)), min(2, T - 1)):
-            if not going_on():
+            if should_stop():
                 return False
             loss, supports, boxes = search_supports(
                 of, wanted, np.array(begin, np.int64), best.loss, codes, counts, rules
             )
-            best.take(loss, kept[chosen], points)
+            best.update(loss, kept[chosen], points)
             best.done, best.boxes = best.done + supports, best.boxes + boxes
         return True
 
@@ -370,7 +372,7 @@ class CutLoop(TreeSearch):
                 start=loop.point() or None,
                 on_progress=report,
             )
-            proven = loop.take(found)
+            proven = loop.update(found)
             if found.status is Status.INFEASIBLE or not found.found:
                 status = found.status
                 break
@@ -406,7 +408,7 @@ class _Tangents:
         values = None if best is None else feasible_values(self._problem, best)
         return values or {}
 
-    def take(self, found: Solution) -> bool:
+    def update(self, found: Solution) -> bool:
         """Take over what a model's solution gives, and add tangents at its margins; return whether some are new."""
         self.rounds += 1
         self.bound = max(self.bound, found.bound)

@@ -18,7 +18,7 @@ from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import entry, implement, kernel
 from mipforest.searches.exact.domains import has_to_split, usable
 from mipforest.searches.leaf_sums import ABSOLUTE, CLASSES, POISSON, loss_of_sums, loss_of_vector, may_skip
-from mipforest.searches.medians import loss_around, settle, take_out
+from mipforest.searches.medians import loss_around, move_to_quantile, remove
 
 
 class PlainTables(NamedTuple):
@@ -366,17 +366,17 @@ def _note_losses(
                 last_right = row
             weight[s] += tables.value[row, 0]
             weight_y[s] += tables.value[row, 1]
-        left = settle(tables, rows.middle, 0, weight, weight_y, before_w, before_y, rows)
-        right = settle(tables, rows.middle, 1, weight, weight_y, before_w, before_y, rows)
+        left = move_to_quantile(tables, rows.middle, 0, weight, weight_y, before_w, before_y, rows)
+        right = move_to_quantile(tables, rows.middle, 1, weight, weight_y, before_w, before_y, rows)
         for step in range(m):
             i = begin + step if ascending == 1 else begin + m - 1 - step
             row = order[i]
             if ascending == 0:
                 rows.lines[0, i], rows.lines[2, i] = left, right
             if by[row] < below:
-                left = take_out(tables, row, 0, rows.middle, weight, weight_y, before_w, before_y, rows)
+                left = remove(tables, row, 0, rows.middle, weight, weight_y, before_w, before_y, rows)
             elif by[row] >= first:
-                right = take_out(tables, row, 1, rows.middle, weight, weight_y, before_w, before_y, rows)
+                right = remove(tables, row, 1, rows.middle, weight, weight_y, before_w, before_y, rows)
             if ascending == 1:
                 rows.lines[1, i], rows.lines[3, i] = left, right
 

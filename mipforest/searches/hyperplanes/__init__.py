@@ -29,7 +29,7 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.heuristics.node_problems import bias_if_empty
-from mipforest.heuristics.node_solver import ACCURACY, rows_of, solve_node
+from mipforest.heuristics.node_solver import ACCURACY, hinges_of, solve_node
 from mipforest.trees.sides import SIDE_TOLERANCE
 
 #: By how much scores are on their side: twice what counts as on it, so that no rounding error decides.
@@ -251,7 +251,7 @@ class HyperplaneProblem:
         """Return the penalty of node t, the largest one where its own is 0: for proposals, and for prices."""
         return float(self.C[t] or self.C.max())
 
-    def machine(
+    def best_hyperplane(
         self,
         t: int,
         rows: IntArray,
@@ -273,7 +273,7 @@ class HyperplaneProblem:
         def fit(features: IntArray, near: tuple[FloatArray, float] | None = None) -> tuple[FloatArray, float]:
             chosen = X if len(features) == p else X[:, features]
             near = None if near is None else (near[0][features], near[1])
-            hinges = rows_of(chosen, sign, capacity, self.kinks, l1=self.l1)
+            hinges = hinges_of(chosen, sign, capacity, self.kinks, l1=self.l1)
             found = solve_node(hinges, warm=near, accuracy=accuracy)
             w = np.zeros(p)
             w[features] = found.w
@@ -316,7 +316,7 @@ class HyperplaneProblem:
         for t, rows, scores in self.visits(tree):
             value = self.charge(t, w[t]) + float(self.losses(t, scores, rows).sum())
             if t >= self.n_upper:
-                found = self.machine(t, rows, warm=(w[t], float(b[t])), accuracy=accuracy)
+                found = self.best_hyperplane(t, rows, warm=(w[t], float(b[t])), accuracy=accuracy)
                 own = self.node_value(t, *found, rows)
                 if own <= value:
                     w[t], b[t], value = found[0], found[1], own

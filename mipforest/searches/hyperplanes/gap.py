@@ -31,7 +31,7 @@ PRICES = tuple(8.0 * 1.5**k for k in range(18))
 LINES = 18
 
 #: Least gain of a round of line moves, relative to the objective, for another one.
-SETTLED = 1e-4
+ROUND_GAIN = 1e-4
 
 #: Scales at which a split may have wide enough gaps; the last ones make room in any data of double precision.
 SCALES = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0, 30.0, 60.0, 100.0, 1e3, 1e4, 1e5)
@@ -112,7 +112,7 @@ def _into_gap(
     return min(valued)[1:]
 
 
-def tightened(
+def move_out_of_gap(
     problem: HyperplaneProblem,
     tree: Hyperplanes,
     rng: np.random.Generator,
@@ -135,7 +135,7 @@ def tightened(
     return min(best, made_feasible(problem, moved, accuracy=accuracy), key=lambda found: found.value)
 
 
-def settled(
+def improve_feasible(
     problem: HyperplaneProblem,
     tree: Hyperplanes,
     rng: np.random.Generator,
@@ -148,7 +148,7 @@ def settled(
     while not over() and problem.n_upper:
         moved = _along_lines(problem, best, PRICES[-1], 2 * LINES, rng, over)
         found = made_feasible(problem, moved, accuracy=accuracy)
-        if not found.value < best.value * (1.0 - SETTLED):
+        if not found.value < best.value * (1.0 - ROUND_GAIN):
             return min(best, found, key=lambda each: each.value)
         best = found
     return best

@@ -30,7 +30,7 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.heuristics.node_problems import bias_if_empty
-from mipforest.heuristics.node_solver import Rows, rows_of
+from mipforest.heuristics.node_solver import Hinges, hinges_of
 from mipforest.searches import entry
 from mipforest.searches.hyperplanes import CLEARANCE, HyperplaneProblem, Hyperplanes
 from mipforest.searches.hyperplanes.annealing import annealed
@@ -57,7 +57,7 @@ _DRAWN = (0.30, 0.18, 0.14, 0.15, 0.11, 0.12)
 #: How often a move of a node with a budget exchanges features, and how often it asks all features for the best ones.
 EXCHANGED, ASKED = 0.6, 0.4
 
-#: Rows of a node problem, hinges and sides of all samples, up to which node moves take its samples.
+#: Hinges of a node problem, hinges and sides of all samples, up to which node moves take its samples.
 MAX_ROWS = 6000
 
 #: Accuracy of node problems that price a routing, and of those that propose one.
@@ -96,7 +96,7 @@ class NodeMoves:
     # ------------------------------------------------------------------ node problems
 
     def _solve(
-        self, rows: Rows, features: IntArray, accuracy: float, stop: float = np.inf
+        self, rows: Hinges, features: IntArray, accuracy: float, stop: float = np.inf
     ) -> tuple[FloatArray, float]:
         """Solve a programme of hinges on some features; rows with the capacity :data:`UNLIMITED` are hard.
 
@@ -120,14 +120,14 @@ class NodeMoves:
     def _uncentred(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
         return w, b - float(w @ self.centre)
 
-    def _own(self, t: int, members: IntArray, factor: float = 1.0) -> Rows:
+    def _own(self, t: int, members: IntArray, factor: float = 1.0) -> Hinges:
         problem = self.problem
         if problem.C[t] == 0.0:
             members = members[:0]
         capacity = factor * problem.C[t] * problem.weight[members]
-        return rows_of(self.X[members], problem.sign[members], capacity, problem.kinks)
+        return hinges_of(self.X[members], problem.sign[members], capacity, problem.kinks)
 
-    def machine(
+    def best_hyperplane(
         self, t: int, members: IntArray, features: IntArray | None = None, stop: float = np.inf
     ) -> tuple[FloatArray, float]:
         """Return the best hyperplane of node t for some samples, sides free; with a budget, on some features."""
@@ -179,7 +179,7 @@ class NodeMoves:
             if not failing.any():
                 break
             kept |= side * scores < least + 0.1 * float(np.abs(scores).max())
-        held = _holding_sides(scores, right, problem.epsilon)
+        held = _scale_to_sides(scores, right, problem.epsilon)
         if held is None:
             return None
         longer, shift = held
@@ -207,7 +207,7 @@ class NodeMoves:
         found, value = Hyperplanes(tree.w.copy(), tree.b.copy()), 0.0
         for s in sorted((s for s in nodes if s >= problem.n_upper), key=lambda s: -len(here[s])):
             kept = np.flatnonzero(tree.w[s]) if problem.selects(s) and tree.w[s].any() else None
-            found.w[s], found.b[s] = self.machine(s, here[s], kept, cutoff - value)
+            found.w[s], found.b[s] = self.best_hyperplane(s, here[s], kept, cutoff - value)
             value += problem.node_value(s, found.w[s], float(found.b[s]), here[s])
             if value >= cutoff:
                 return None
@@ -279,9 +279,9 @@ class NodeMoves:
     ) -> Hyperplanes | None:
         """Exchange features of a node of the last level; return the tree if it is below the cutoff."""
         problem = self.problem
-        asked = self.machine(t, members, self.all)[0] if self.rng.random() < ASKED else None
+        asked = self.best_hyperplane(t, members, self.all)[0] if self.rng.random() < ASKED else None
         features = problem.exchanged(t, tree.w[t], self.rng, asked)
-        w, b = self.machine(t, members, features)
+        w, b = self.best_hyperplane(t, members, features)
         now = problem.charge(t, tree.w[t]) + float(costs[members, t].sum())
         value = tree.value - now + problem.node_value(t, w, b, members)
         if not value < cutoff:
@@ -381,7 +381,7 @@ class NodeMoves:
         return target, weight, width
 
 
-def _holding_sides(scores: FloatArray, right: BoolArray, epsilon: float) -> tuple[float, float] | None:
+def _scale_to_sides(scores: FloatArray, right: BoolArray, epsilon: float) -> tuple[float, float] | None:
     """Return a factor and a shift that put scores on their sides; ``None`` where none does."""
     if right.all() or not right.any():
         shift = max(0.0, CLEARANCE - float(scores.min())) if right.all() else 0.0
@@ -397,10 +397,10 @@ def _holding_sides(scores: FloatArray, right: BoolArray, epsilon: float) -> tupl
 
 
 def _joined(
-    own: Rows, X: FloatArray, direction: FloatArray, margin: FloatArray, capacity: FloatArray
-) -> Rows:
+    own: Hinges, X: FloatArray, direction: FloatArray, margin: FloatArray, capacity: FloatArray
+) -> Hinges:
     """Return hinges with further ones."""
-    return Rows(
+    return Hinges(
         np.vstack([own.X, X]),
         np.concatenate([own.direction, direction]),
         np.concatenate([own.margin, margin]),

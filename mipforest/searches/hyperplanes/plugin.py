@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mipforest.heuristics.node_problems import NodeProblems, weights_by_class
-from mipforest.heuristics.node_solver import Halted, never, rows_of, solve_node
+from mipforest.heuristics.node_solver import Halted, hinges_of, never, solve_node
 from mipforest.objectives.losses import HALF_SQUARED_L2, L1
 from mipforest.problem.driver import Driver
 from mipforest.problem.problem_data import ProblemData
@@ -194,7 +194,7 @@ def proven_bound(samples: HyperplaneProblem, both: float = 0.0, halted: Halted =
     """
     root = 0.0
     if capacity := float(samples.C[0]):
-        hinges = rows_of(samples.X, samples.sign, capacity * samples.weight, samples.kinks, l1=samples.l1)
+        hinges = hinges_of(samples.X, samples.sign, capacity * samples.weight, samples.kinks, l1=samples.l1)
         root = solve_node(hinges, halted=halted).bound
     at_zero = float(sum(change * max(0.0, at) for at, change in samples.kinks))
     levels = [samples.C[2**k - 1 : 2 ** (k + 1) - 1] for k in range(1, samples.n_branches.bit_length())]

@@ -34,7 +34,7 @@ from mipforest.errors import ClusterError
 from mipforest.searches import compile_by
 from mipforest.searches.hyperplanes import HyperplaneProblem, Hyperplanes
 from mipforest.searches.hyperplanes.annealing import annealed
-from mipforest.searches.hyperplanes.gap import made_feasible, settled, tightened
+from mipforest.searches.hyperplanes.gap import improve_feasible, made_feasible, move_out_of_gap
 from mipforest.searches.hyperplanes.line_moves import LineDescent, random_line
 from mipforest.searches.hyperplanes.node_moves import EXCHANGED, MAX_ROWS, NodeMoves, rows_at_most
 from mipforest.searches.pool import Threads, run_tasks
@@ -222,7 +222,7 @@ def search_on(
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _TaskResult:
     """What a task found: a tree whose gap may be violated, and a feasible one."""
 
     tree: Hyperplanes
@@ -230,7 +230,7 @@ class _Found:
 
 
 #: A task gets random numbers of its own.
-_Task = Callable[[np.random.Generator], _Found]
+_Task = Callable[[np.random.Generator], _TaskResult]
 
 
 class _Search:
@@ -245,7 +245,7 @@ class _Search:
     ) -> None:
         self.problem, self.seed, self.threads = problem, seed, threads
         self.clock, self.began, self.deadline, self.on_progress = clock, clock(), deadline, on_progress
-        self.stage_end = deadline
+        self.sample_deadline = deadline
         self.stopped = self.interrupted = False
         self.steps = self.tasks = 0
         nothing = np.zeros((problem.n_branches, problem.X.shape[1]))
@@ -257,19 +257,21 @@ class _Search:
             starts, kicks = 1, 0
         for tree in trees:
             self._offer(tree)
-        stages = self._samples()
-        shares, pool, done, complete = SHARES[len(stages)], list(trees), 0, True
-        for k, (stage, share) in enumerate(zip(stages, shares, strict=True)):
-            whole, time = stage is self.problem, self.deadline - self.began
-            self.stage_end = self.deadline if whole or not np.isfinite(time) else self.began + share * time
-            few = whole and rows_at_most(stage) <= MAX_ROWS and stage.n_upper > 0
-            descents: _Descents = (_Routings if few else _Descents)(stage, whole=whole, over=self._over)
+        problems = self._samples()
+        shares, pool, done, complete = SHARES[len(problems)], list(trees), 0, True
+        for k, (problem, share) in enumerate(zip(problems, shares, strict=True)):
+            whole, time = problem is self.problem, self.deadline - self.began
+            self.sample_deadline = (
+                self.deadline if whole or not np.isfinite(time) else self.began + share * time
+            )
+            few = whole and rows_at_most(problem) <= MAX_ROWS and problem.n_upper > 0
+            descents: _Descents = (_Routings if few else _Descents)(problem, whole=whole, over=self._over)
             if k == 0:
                 begun = [descents.promote(tree) for tree in pool]
                 begun += [descents.start(first + r) for r in range(starts)]
             else:
                 begun = [descents.promote(tree) for tree in pool]
-            found, ended = self._do(begun)
+            found, ended = self._run_tasks(begun)
             complete &= ended
             pool = _best([*(each.tree for each in found), *(pool if k == 0 and whole else [])], KEPT)
             until = round(share * kicks)
@@ -277,12 +279,12 @@ class _Search:
                 size = min(GROUP, until - done)
                 tasks = [descents.kick(pool) for _ in range(size)]
                 if whole and not few and np.isfinite(self.best.value):
-                    tasks[-1] = descents.settle(self.best, pool)
-                found, ended = self._do(tasks)
+                    tasks[-1] = descents.improve_incumbent(self.best, pool)
+                found, ended = self._run_tasks(tasks)
                 complete &= ended
                 pool, done = _best([*pool, *(each.tree for each in found)], KEPT), done + size
             if not whole:
-                pool = pool[: 1 if len(stages[k + 1].X) > MANY_SAMPLES else KEPT]
+                pool = pool[: 1 if len(problems[k + 1].X) > MANY_SAMPLES else KEPT]
         complete = complete and done >= kicks and not self.stopped
         return HyperplanesResult(self.best, self.steps, complete, self.interrupted)
 
@@ -294,16 +296,16 @@ class _Search:
         return [*(self.problem.sample(np.sort(order[:size])) for size in sizes), self.problem]
 
     def _over(self) -> bool:
-        return self.stopped or self.clock() >= self.stage_end
+        return self.stopped or self.clock() >= self.sample_deadline
 
-    def _do(self, tasks: Sequence[_Task]) -> tuple[list[_Found], bool]:
+    def _run_tasks(self, tasks: Sequence[_Task]) -> tuple[list[_TaskResult], bool]:
         """Do tasks on the threads; return what those found that came to an end, in their order, and whether all did."""
         seeds = [np.random.SeedSequence([self.seed, self.tasks + k]) for k in range(len(tasks))]
         self.tasks += len(tasks)
-        found: dict[int, _Found] = {}
+        found: dict[int, _TaskResult] = {}
         following = iter(range(len(tasks)))
 
-        def take(k: int, result: _Found) -> None:
+        def take(k: int, result: _TaskResult) -> None:
             found[k], self.steps = result, self.steps + 1
 
         def over() -> bool:
@@ -349,14 +351,14 @@ class _Descents:
     def promote(self, tree: Hyperplanes) -> _Task:
         """Improve a tree from elsewhere; all samples have a feasible one at once."""
 
-        def task(rng: np.random.Generator) -> _Found:
+        def task(rng: np.random.Generator) -> _TaskResult:
             refitted = self.problem.refitted(tree, accuracy=ROUGH)
             # First of all a feasible tree: time may not be left for the descent.
             feasible = made_feasible(self.problem, refitted, accuracy=ROUGH) if self.whole else None
             found = self._descent(refitted, PROMOTED_WIDTHS, rng)
-            better = self._found(min(refitted, found, key=lambda each: each.value), rng)
+            better = self._with_feasible(min(refitted, found, key=lambda each: each.value), rng)
             if better.feasible is None or (feasible is not None and feasible.value < better.feasible.value):
-                return _Found(better.tree, feasible)
+                return _TaskResult(better.tree, feasible)
             return better
 
         return task
@@ -364,10 +366,10 @@ class _Descents:
     def start(self, number: int) -> _Task:
         """Grow a tree at random, and improve it."""
 
-        def task(rng: np.random.Generator) -> _Found:
+        def task(rng: np.random.Generator) -> _TaskResult:
             grown = self._grown(STARTS[number % len(STARTS)] if number else "own", rng)
             found = self._descent(grown, START_WIDTHS, rng)
-            return self._found(min(grown, found, key=lambda each: each.value), rng)
+            return self._with_feasible(min(grown, found, key=lambda each: each.value), rng)
 
         return task
 
@@ -375,35 +377,35 @@ class _Descents:
         """Change a node of one of the best trees at random, and improve the tree."""
         known = list(pool)
 
-        def task(rng: np.random.Generator) -> _Found:
+        def task(rng: np.random.Generator) -> _TaskResult:
             tree = known[0 if rng.random() < 0.5 else int(rng.integers(len(known)))]
             widths = KICK_WIDTHS[int(rng.integers(len(KICK_WIDTHS)))]
             found = self._descent(self._kicked(tree, rng), widths, rng)
             if found.value < tree.value * (1.0 - LEAST_GAIN):
-                return self._found(found, rng)
-            return _Found(found)
+                return self._with_feasible(found, rng)
+            return _TaskResult(found)
 
         return task
 
-    def settle(self, incumbent: Hyperplanes, pool: Sequence[Hyperplanes]) -> _Task:
+    def improve_incumbent(self, incumbent: Hyperplanes, pool: Sequence[Hyperplanes]) -> _Task:
         """Move one of the best trees out of the gap once more, along other lines; then improve what is feasible."""
         better = [tree for tree in pool if tree.value < incumbent.value * (1.0 - WORTH_A_GAP)]
 
-        def task(rng: np.random.Generator) -> _Found:
+        def task(rng: np.random.Generator) -> _TaskResult:
             tree = incumbent
             if better and rng.random() < 0.5:
                 chosen = better[int(rng.integers(len(better)))]
-                tree = tightened(self.problem, chosen, rng, accuracy=ROUGH, over=self.over)
-            found = settled(self.problem, tree, rng, accuracy=ROUGH, over=self.over)
-            return _Found(found, found)
+                tree = move_out_of_gap(self.problem, chosen, rng, accuracy=ROUGH, over=self.over)
+            found = improve_feasible(self.problem, tree, rng, accuracy=ROUGH, over=self.over)
+            return _TaskResult(found, found)
 
         return task
 
-    def _found(self, tree: Hyperplanes, rng: np.random.Generator) -> _Found:
+    def _with_feasible(self, tree: Hyperplanes, rng: np.random.Generator) -> _TaskResult:
         """Return a tree with a feasible one, if time is left for that; on a sample the gap is of no interest."""
         if not self.whole or (self.over() and len(self.problem.X) > MANY_SAMPLES):
-            return _Found(tree)
-        return _Found(tree, tightened(self.problem, tree, rng, accuracy=ROUGH, over=self.over))
+            return _TaskResult(tree)
+        return _TaskResult(tree, move_out_of_gap(self.problem, tree, rng, accuracy=ROUGH, over=self.over))
 
     def _descent(self, tree: Hyperplanes, widths: Sequence[float], rng: np.random.Generator) -> Hyperplanes:
         """Anneal, then move along lines and refit the last level while that gains."""
@@ -439,7 +441,7 @@ class _Descents:
             rows = members.pop(t)
             if t >= problem.n_upper or kind in ("own", "path") or self._is_pure(rows):
                 own = factor if t < problem.n_upper else 1.0
-                tree.w[t], tree.b[t] = problem.machine(t, rows, accuracy=ROUGH, factor=own)
+                tree.w[t], tree.b[t] = problem.best_hyperplane(t, rows, accuracy=ROUGH, factor=own)
             else:
                 tree.w[t], tree.b[t] = self._random_split(t, kind, rows, rng)
             if t < problem.n_upper:
@@ -511,7 +513,7 @@ class _Descents:
         if t >= problem.n_upper:
             warm = np.zeros(tree.w.shape[1])
             warm[features] = 1.0
-            return tree.moved(t, *problem.machine(t, rows, warm=(warm, 0.0), accuracy=ROUGH))
+            return tree.moved(t, *problem.best_hyperplane(t, rows, warm=(warm, 0.0), accuracy=ROUGH))
         w = np.zeros(tree.w.shape[1])
         small = 0.1 * (float(np.linalg.norm(tree.w[t])) + 0.1)
         w[features] = tree.w[t, features]
@@ -525,13 +527,13 @@ class _Routings(_Descents):
     """The same tasks by node moves, for few samples: all trees are feasible, their nodes optimal for their routing."""
 
     def promote(self, tree: Hyperplanes) -> _Task:
-        def task(rng: np.random.Generator) -> _Found:
+        def task(rng: np.random.Generator) -> _TaskResult:
             return self._improved(tree, rng)
 
         return task
 
     def start(self, number: int) -> _Task:
-        def task(rng: np.random.Generator) -> _Found:
+        def task(rng: np.random.Generator) -> _TaskResult:
             if number <= len(FACTORS):
                 grown = self._grown("path", rng, FACTORS[number - 1] if number else 1.0)
                 return self._improved(grown, rng)
@@ -542,7 +544,7 @@ class _Routings(_Descents):
     def kick(self, pool: Sequence[Hyperplanes]) -> _Task:
         known = list(pool)
 
-        def task(rng: np.random.Generator) -> _Found:
+        def task(rng: np.random.Generator) -> _TaskResult:
             best = known[0].value
             tree = known[0 if rng.random() < 0.7 else int(rng.integers(len(known)))]
             moves = NodeMoves(self.problem, rng)
@@ -551,11 +553,11 @@ class _Routings(_Descents):
                 if found is not None and (found.value < 1.5 * best or rng.random() < 0.3):
                     tree = found
             tree = moves.descend(tree, FAILURES, self.over)
-            return _Found(tree, tree)
+            return _TaskResult(tree, tree)
 
         return task
 
-    def _improved(self, tree: Hyperplanes, rng: np.random.Generator) -> _Found:
+    def _improved(self, tree: Hyperplanes, rng: np.random.Generator) -> _TaskResult:
         """Solve all nodes for the tree's routing, and take steps that lower the objective."""
         moves = NodeMoves(self.problem, rng)
         priced = moves.priced(tree, 0, np.arange(len(self.problem.X)))
@@ -563,7 +565,7 @@ class _Routings(_Descents):
         routed = made_feasible(self.problem, tree, accuracy=ROUGH) if priced is None else priced[0]
         tree = self.problem.valued(routed)
         tree = moves.descend(tree, FAILURES, self.over)
-        return _Found(tree, tree)
+        return _TaskResult(tree, tree)
 
 
 def compile_kernels(budget: TimeBudget, problem: HyperplaneProblem) -> float:
@@ -576,7 +578,7 @@ def compile_kernels(budget: TimeBudget, problem: HyperplaneProblem) -> float:
             problem,
             X=np.array([[0.0], [1.0]]), sign=np.array([-1.0, 1.0]), weight=np.ones(2), C=np.ones(3), budget=None,
         )  # fmt: skip
-        NodeMoves(tiny, np.random.default_rng(0)).machine(0, np.arange(2))
+        NodeMoves(tiny, np.random.default_rng(0)).best_hyperplane(0, np.arange(2))
 
     return compile_by(run, budget, "local-search", 5)
 

@@ -36,7 +36,7 @@ from mipforest.searches.local.state import (
     SLOT,
     VISITS,
     Samples,
-    Work,
+    Workspace,
     charge,
     copy_subtree,
     draw,
@@ -54,14 +54,14 @@ from mipforest.searches.local.state import (
 )
 from mipforest.searches.local.sweeps import (
     NEARLY,
-    add_medians,
+    add_absolute_losses,
+    find_hyperplane,
+    find_no_hyperplane,
     fit_leaves,
     growth_kind,
-    improved_by_hyperplane,
-    keep_base,
     leaf_cost,
-    no_hyperplane,
     refit,
+    save_leaves,
     sweep,
     value_of_leaves,
 )
@@ -70,31 +70,31 @@ from mipforest.searches.medians import loss_around
 #: What a visit may do with a node.
 NOTHING, LEFT, RIGHT, PRUNE, CUT, HYPERPLANE = range(6)
 
-#: What finds hyperplanes for a visit, or :func:`~mipforest.searches.local.sweeps.no_hyperplane`. All it passes
+#: What finds hyperplanes for a visit, or :func:`~mipforest.searches.local.sweeps.find_no_hyperplane`. All it passes
 #: through is inserted before compilation: a kernel that takes it as an argument could not be kept on disk.
 Improve = Callable[..., bool]
 
 
 @entry
 def search_from(
-    samples: Samples, work: Work, drawn: int, kicks: int, seed: int, stop: IntArray, report: IntArray
+    samples: Samples, work: Workspace, drawn: int, kicks: int, seed: int, stop: IntArray, report: IntArray
 ) -> float:
     """Search with univariate splits; see :func:`_search`."""
-    return _search(samples, work, drawn, kicks, seed, stop, report, no_hyperplane)
+    return _search(samples, work, drawn, kicks, seed, stop, report, find_no_hyperplane)
 
 
 @entry
 def search_hyperplanes_from(
-    samples: Samples, work: Work, drawn: int, kicks: int, seed: int, stop: IntArray, report: IntArray
+    samples: Samples, work: Workspace, drawn: int, kicks: int, seed: int, stop: IntArray, report: IntArray
 ) -> float:
     """Search with hyperplanes; see :func:`_search`. Apart, as they take as long to compile as all the rest."""
-    return _search(samples, work, drawn, kicks, seed, stop, report, improved_by_hyperplane)
+    return _search(samples, work, drawn, kicks, seed, stop, report, find_hyperplane)
 
 
 @glue
 def _search(
     samples: Samples,
-    work: Work,
+    work: Workspace,
     drawn: int,
     kicks: int,
     seed: int,
@@ -138,14 +138,14 @@ def _search(
         if found <= value + samples.tolerance:
             value = found
         else:
-            bring_back(samples, work)
+            restore_chain(samples, work)
         if value <= samples.tolerance:
             break
     return value
 
 
 @glue
-def _descend(samples: Samples, work: Work, stop: IntArray, report: IntArray, improve: Improve) -> None:
+def _descend(samples: Samples, work: Workspace, stop: IntArray, report: IntArray, improve: Improve) -> None:
     """Visit nodes until a pass over all of them finds nothing, or so little that another one is not worth its time."""
     nodes, improved = work.trees[OWN], True
     while improved:
@@ -170,7 +170,7 @@ def _descend(samples: Samples, work: Work, stop: IntArray, report: IntArray, imp
 
 
 @kernel
-def _mark_changed(work: Work, t: int) -> None:
+def _mark_changed(work: Workspace, t: int) -> None:
     """Note that nodes below t have other samples, and t and those above it another subtree."""
     for k in range(list_below(work, t, QUEUE)):
         work.trees[OWN, work.places[QUEUE, k]].clean = False
@@ -180,7 +180,7 @@ def _mark_changed(work: Work, t: int) -> None:
 
 
 @glue
-def visit(samples: Samples, work: Work, t: int, improve: Improve) -> bool:
+def visit(samples: Samples, work: Workspace, t: int, improve: Improve) -> bool:
     """Improve one node; return whether that was possible."""
     level, begin, m = work.places[LEVEL, t], work.trees[OWN, t].begin, work.trees[OWN, t].count
     if level == work.places[LEVEL, -1] or (work.trees[OWN, t].feature == LEAF and m < 2 * samples.N_min):
@@ -193,12 +193,12 @@ def visit(samples: Samples, work: Work, t: int, improve: Improve) -> bool:
         order = order_at(samples, work, level)
         if improve(samples, work, order, begin, m, leaves, charges, feature, cut, parallel, best):
             move = HYPERPLANE
-    return move != NOTHING and _made(samples, work, t, move, feature, cut, value)
+    return move != NOTHING and _make_move(samples, work, t, move, feature, cut, value)
 
 
 @kernel
 def _best_move(
-    samples: Samples, work: Work, t: int, value: float
+    samples: Samples, work: Workspace, t: int, value: float
 ) -> tuple[int, float, int, int, float, float, int]:
     """Find the best move at a node with a value, hyperplanes left out.
 
@@ -220,7 +220,7 @@ def _best_move(
         if only < best and may_move_up(samples, work, 2 * t + 1, t):
             move, best = LEFT, only
     fit_leaves(samples, work, order, begin, m, 1, leaves)
-    keep_base(work, leaves)
+    save_leaves(work, leaves)
     if not is_leaf:
         only = value_of_leaves(samples, work, leaves) + charges_right + samples.split_cost * on_left
         if only < best and may_move_up(samples, work, 2 * t + 2, t):
@@ -239,12 +239,12 @@ def _best_move(
             continue
         sweep(samples, work, ids, 1, leaves, samples.kind, 1.0, samples.tie)
         if samples.kind == ABSOLUTE:
-            add_medians(samples, work, order, begin, m, ids, 1, leaves)
+            add_absolute_losses(samples, work, order, begin, m, ids, 1, leaves)
         if samples.margin > 0.0:
-            at = best_cut(samples, work, f, ids, np.inf)
+            at = best_position(samples, work, f, ids, np.inf)
             work.offers[0, f] = work.curve[at] + constant if at >= 0 else np.inf
             work.offers[1, f] = samples.rank[f, ids[at + 1]] if at >= 0 else 0.0
-        at = best_cut(samples, work, f, ids, parallel - constant)
+        at = best_position(samples, work, f, ids, parallel - constant)
         if at >= 0:
             parallel = work.curve[at] + constant - tolerance
             feature, cut = f, samples.rank[f, ids[at + 1]]
@@ -254,7 +254,9 @@ def _best_move(
 
 
 @kernel
-def _made(samples: Samples, work: Work, t: int, move: int, feature: int, cut: int, value: float) -> bool:
+def _make_move(
+    samples: Samples, work: Workspace, t: int, move: int, feature: int, cut: int, value: float
+) -> bool:
     """Make a move at a node; return whether it stays, as it is better than a value."""
     copy_subtree(work, OWN, t, SAVED, t)
     if move == LEFT:
@@ -265,7 +267,7 @@ def _made(samples: Samples, work: Work, t: int, move: int, feature: int, cut: in
         make_leaf(work, t)
     else:
         split(work, t, feature if move == CUT else OBLIQUE, cut)
-    if keep_if_better(samples, work, t, value):
+    if accept_if_better(samples, work, t, value):
         return True
     if move == CUT:
         work.offers[0, feature] = np.inf
@@ -273,7 +275,7 @@ def _made(samples: Samples, work: Work, t: int, move: int, feature: int, cut: in
 
 
 @kernel
-def _next_best(samples: Samples, work: Work, t: int, value: float) -> bool:
+def _next_best(samples: Samples, work: Workspace, t: int, value: float) -> bool:
     """Try the best position of each feature, best first, after a better one brought samples into a margin below."""
     for _ in range(len(samples.rank)):
         feature = 0
@@ -284,13 +286,13 @@ def _next_best(samples: Samples, work: Work, t: int, value: float) -> bool:
             break
         work.offers[0, feature] = np.inf
         split(work, t, feature, int(work.offers[1, feature]))
-        if keep_if_better(samples, work, t, value):
+        if accept_if_better(samples, work, t, value):
             return True
     return False
 
 
 @kernel
-def keep_if_better(samples: Samples, work: Work, t: int, value: float) -> bool:
+def accept_if_better(samples: Samples, work: Workspace, t: int, value: float) -> bool:
     """Keep the subtree of a node if it is better than a value once its samples are routed; bring back the saved one."""
     if refit(samples, work, t) < value - samples.tolerance and is_allowed(samples, work, t):
         partition_below(samples, work, t)
@@ -300,7 +302,7 @@ def keep_if_better(samples: Samples, work: Work, t: int, value: float) -> bool:
 
 
 @kernel
-def _enter(samples: Samples, work: Work, t: int, order: Int32Array) -> tuple[float, float, int, int]:
+def _enter(samples: Samples, work: Workspace, t: int, order: Int32Array) -> tuple[float, float, int, int]:
     """Find the leaves of a node's samples in both of its subtrees.
 
     Return the costs of the splits in the left and in the right one, and the leaves in the left one and in both.
@@ -330,7 +332,9 @@ def _enter(samples: Samples, work: Work, t: int, order: Int32Array) -> tuple[flo
 
 
 @kernel
-def _loss_as_leaf(samples: Samples, work: Work, order: Int32Array, begin: int, m: int, leaves: int) -> float:
+def _loss_as_leaf(
+    samples: Samples, work: Workspace, order: Int32Array, begin: int, m: int, leaves: int
+) -> float:
     """Return the loss of a node as a leaf, by the sums of its leaves."""
     V = samples.value.shape[1]
     for v in range(V):
@@ -356,7 +360,7 @@ PURE = 1e-12
 
 
 @kernel
-def best_cut(samples: Samples, work: Work, f: int, ids: Int32Array, cutoff: float) -> int:
+def best_position(samples: Samples, work: Workspace, f: int, ids: Int32Array, cutoff: float) -> int:
     """Return the position with the least value of the curve below a cutoff where a threshold fits; -1 for none."""
     at, rank = -1, samples.rank[f]
     for q in range(len(ids) - 1):
@@ -373,7 +377,7 @@ def best_cut(samples: Samples, work: Work, f: int, ids: Int32Array, cutoff: floa
 
 
 @kernel
-def split(work: Work, t: int, feature: int, cut: int) -> None:
+def split(work: Workspace, t: int, feature: int, cut: int) -> None:
     """Give a node another split: univariate, or the best hyperplane of its visit; a leaf gets two."""
     nodes, p = work.trees[OWN], len(work.features)
     if nodes[t].feature == LEAF:
@@ -387,7 +391,7 @@ def split(work: Work, t: int, feature: int, cut: int) -> None:
 
 
 @kernel
-def grow(samples: Samples, work: Work, t: int, drawn: int) -> None:
+def grow(samples: Samples, work: Workspace, t: int, drawn: int) -> None:
     """Grow a leaf greedily: at every node the best split on a few random features; more where none of them splits."""
     nodes, p, kind, at, end = work.trees[OWN], len(samples.rank), growth_kind(samples), 0, 1
     work.places[VISITS, 0] = t
@@ -422,7 +426,7 @@ def grow(samples: Samples, work: Work, t: int, drawn: int) -> None:
             if samples.rank[f, ids[0]] == samples.rank[f, ids[m - 1]] or not may_split(samples, work, u, f):
                 continue
             sweep(samples, work, ids, 1, 2, kind, 0.0, 1.0)
-            q = best_cut(samples, work, f, ids, best)
+            q = best_position(samples, work, f, ids, best)
             if q >= 0:
                 feature, cut, best = f, samples.rank[f, ids[q + 1]], work.curve[q]
         if feature >= 0:
@@ -433,7 +437,7 @@ def grow(samples: Samples, work: Work, t: int, drawn: int) -> None:
 
 
 @kernel
-def random_branch(work: Work) -> int:
+def random_branch(work: Workspace) -> int:
     """Return a random branch node, -1 where there is none."""
     branches = 0
     for k in range(list_below(work, 0, QUEUE)):
@@ -444,7 +448,7 @@ def random_branch(work: Work) -> int:
 
 
 @kernel
-def bring_back(samples: Samples, work: Work) -> None:
+def restore_chain(samples: Samples, work: Workspace) -> None:
     """Bring back the tree of the chain; only nodes below changed splits get their samples anew."""
     nodes, chain, at, end = work.trees[OWN], work.trees[CHAIN], 0, 1
     work.places[VISITS, 0] = 0
@@ -468,7 +472,7 @@ def bring_back(samples: Samples, work: Work) -> None:
 
 
 @kernel
-def start_tree(samples: Samples, work: Work, drawn: int) -> int:
+def start_tree(samples: Samples, work: Workspace, drawn: int) -> int:
     """Grow the start's tree, or fit the one that is given; a leaf remains if it is not feasible. Return the root."""
     if drawn > 0:
         make_leaf(work, 0)
@@ -480,7 +484,7 @@ def start_tree(samples: Samples, work: Work, drawn: int) -> int:
 
 
 @kernel
-def kick(samples: Samples, work: Work) -> int:
+def kick(samples: Samples, work: Workspace) -> int:
     """Keep the tree as that of the chain and change a random branch node; return it, -1 where there is none."""
     nodes = work.trees[OWN]
     copy_subtree(work, OWN, 0, CHAIN, 0)

@@ -25,7 +25,7 @@ from mipforest.searches.leaf_sums import TWO_CLASSES, kind_of_loss
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.searches.local.descent import search_from, search_hyperplanes_from
 from mipforest.searches.local.leaves import ACCURACY, LINEAR, PRESCRIPTION, statistics
-from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Work, work_for
+from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Workspace, workspace_for
 from mipforest.searches.local.sweeps import MARGIN_ROOM
 from mipforest.searches.numbers import LARGEST_ADDED, require, require_charges, require_limits
 from mipforest.searches.pool import Pool, Threads, run_tasks
@@ -56,7 +56,7 @@ GOES_ON = 3
 COARSE, COARSE_PASS = 3e-5, 1e-3
 
 #: Seconds after which starts that were told to stop are left behind in their threads.
-LEFT_AFTER = 0.5
+ABANDONED_AFTER = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class LocalResult:
     lost: str = ""
 
 
-class Ended(NamedTuple):
+class StartResult(NamedTuple):
     """What a start has led to: objective, its number, tree, visits and moves, and whether it came to its end."""
 
     value: float
@@ -194,7 +194,7 @@ def local_search(
     if starts > 0 and only is None and problem.margin is None and len(problem.X) >= MANY:
         parts = 1 + int(np.log(len(problem.X) / MANY) / np.log(PART))  # one within the other
         on_part = local_search(
-            _part_of(problem, seed), depth, **fixed, starts=starts, kicks=kicks, trees=trees, threads=threads,
+            _subsample(problem, seed), depth, **fixed, starts=starts, kicks=kicks, trees=trees, threads=threads,
             deadline=deadline, dask=dask, budget=budget, keep=max(keep, 2, -(-(len(trees) + starts) // GOES_ON**parts)),
             # What a tree is worth on a part is no objective.
             on_progress=on_progress and (lambda _, bound, visits: on_progress(np.inf, bound, visits)),
@@ -209,21 +209,21 @@ def local_search(
     seeds = np.random.SeedSequence(seed).generate_state(n_starts, np.uint64) >> np.uint64(1)
     values = np.full(n_starts, np.inf)
     stop, report = np.zeros(1, np.int64), np.zeros((n_starts, 2), np.int64)
-    kept: list[Ended] = []
+    kept: list[StartResult] = []
     search = search_hyperplanes_from if samples.hyperplanes >= 0 else search_from
     some = max(1, round(np.sqrt(len(samples.rank))))
-    memory: SimpleQueue[Work] = SimpleQueue()
+    memory: SimpleQueue[Workspace] = SimpleQueue()
 
-    def run(r: int) -> Ended:
-        work = memory.get() if not memory.empty() else work_for(samples, depth)
+    def run(r: int) -> StartResult:
+        work = memory.get() if not memory.empty() else workspace_for(samples, depth)
         work.sums[:] = 0.0  # coefficients that were left there would matter in the last digits
         try:
             drawn = 0 if r < len(trees) else len(samples.rank) if r == len(trees) else some
             if r < len(trees):
-                _read(trees[r], samples, features, work)
+                _load_tree(trees[r], samples, features, work)
             found = search(samples, work, drawn, kicks, int(seeds[r]), stop, report[r])
-            tree = _written(problem, samples, features, work)
-            return Ended(_objective(found, problem, samples), r, tree, report[r], not stop[0])
+            tree = _tree_of(problem, samples, features, work)
+            return StartResult(_objective(found, problem, samples), r, tree, report[r], not stop[0])
         finally:
             memory.put(work)
 
@@ -234,7 +234,7 @@ def local_search(
         """Return whether nothing better is left: starts before those that have it come to their end."""
         return not waiting or (len(kept) == keep and kept[-1].value <= problem.offset)
 
-    def take(r: int, found: Ended) -> None:
+    def take(r: int, found: StartResult) -> None:
         nonlocal kept, cut_short
         values[r], report[r] = found.value, found.steps
         cut_short |= not found.over
@@ -250,7 +250,7 @@ def local_search(
 
     pool: Pool
     if dask is None:
-        pool = Threads(run, threads or os.cpu_count() or 1, stop, patience=LEFT_AFTER)
+        pool = Threads(run, threads or os.cpu_count() or 1, stop, patience=ABANDONED_AFTER)
     else:
         options = {**fixed, "starts": starts, "kicks": kicks, "trees": trees}
         limit = deadline - monotonic()
@@ -433,17 +433,19 @@ class Start(Slices):
         """Load what a start runs, or compile it; see :class:`~mipforest.searches.workers.Slices`."""
         return compile_kernels(budget, oblique=problem[0].margin is not None)
 
-    def run(self, shared: Shared, number: int) -> Ended:
+    def run(self, shared: Shared, number: int) -> StartResult:
         """Do a start; one that is stopped returns the tree that it has."""
 
         def stopped(*_: object) -> bool:
             return bool(shared.stop[0])
 
         found = local_search(self._problem, self._depth, **self._options, only=number, on_progress=stopped)
-        return Ended(found.value, number, found.tree, np.array([found.visits, found.moves]), found.ended)
+        return StartResult(
+            found.value, number, found.tree, np.array([found.visits, found.moves]), found.ended
+        )
 
 
-def _part_of(problem: LocalProblem, seed: int) -> LocalProblem:
+def _subsample(problem: LocalProblem, seed: int) -> LocalProblem:
     """Draw a part of the samples; costs of splits and coefficients are as large beside its losses as before."""
     n = len(problem.X)
     part = np.sort(np.random.default_rng(seed).choice(n, n // PART, replace=False))
@@ -555,7 +557,7 @@ def _objective(found: float, problem: LocalProblem, samples: Samples) -> float:
     return value / problem.unit + problem.offset
 
 
-def _read(tree: LocalTree, samples: Samples, features: IntArray, work: Work) -> None:
+def _load_tree(tree: LocalTree, samples: Samples, features: IntArray, work: Workspace) -> None:
     """Write a tree, whose univariate splits have weights above 0, into the memory of a thread."""
     nodes, m = work.trees[OWN], len(tree.b)
     nodes["feature"] = NONE
@@ -592,7 +594,7 @@ def _is_within(samples: Samples, feature: IntArray, t: int, f: int) -> bool:
     return bool(samples.allowed[t, f])
 
 
-def _written(problem: LocalProblem, samples: Samples, features: IntArray, work: Work) -> LocalTree:
+def _tree_of(problem: LocalProblem, samples: Samples, features: IntArray, work: Workspace) -> LocalTree:
     """Return the tree in the memory of a thread; thresholds stand in the middle between both sides of their node."""
     nodes, p = work.trees[OWN], problem.X.shape[1]
     m = len(nodes) // 2

@@ -126,14 +126,14 @@ Records = Any
 #: Trees of a thread: at work, what a trial may have to bring back, and the best one of a chain of kicks.
 OWN, SAVED, CHAIN = 0, 1, 2
 
-#: Rows of :attr:`Work.places`: nodes below one, nodes of a pass, number of a leaf below a node, level of a node.
+#: Rows of :attr:`Workspace.places`: nodes below one, nodes of a pass, number of a leaf below a node, level of a node.
 QUEUE, VISITS, SLOT, LEVEL = 0, 1, 2, 3
 
-#: Third column of :attr:`Work.leaf`.
+#: Third column of :attr:`Workspace.leaf`.
 SIDE = 2
 
 
-class Work(NamedTuple):
+class Workspace(NamedTuple):
     """Memory of one thread, in few arrays: every one makes every call longer to compile.
 
     Attributes
@@ -189,7 +189,7 @@ class Work(NamedTuple):
     random: NDArray[np.uint64]
 
 
-def work_for(samples: Samples, depth: int) -> Work:
+def workspace_for(samples: Samples, depth: int) -> Workspace:
     """Return the memory of one thread for trees of a depth: 4 (depth - 1) bytes per sample and feature, and more."""
     m, L = 2 ** (depth + 1) - 1, 2**depth + 1
     (n, V), p, oblique = samples.value.shape, len(samples.rank), samples.hyperplanes >= 0
@@ -197,7 +197,7 @@ def work_for(samples: Samples, depth: int) -> Work:
     trees, places = np.zeros((3, m), NODE), np.zeros((4, m), np.int64)
     trees["feature"] = NONE
     places[LEVEL] = [(t + 1).bit_length() - 1 for t in range(m)]
-    return Work(
+    return Workspace(
         trees=trees,
         w=np.zeros((3, m if oblique else 0, p)),
         order=np.empty((depth - 1, *samples.order.shape), np.int32),
@@ -219,7 +219,7 @@ def work_for(samples: Samples, depth: int) -> Work:
 
 
 @kernel
-def draw(work: Work, k: int) -> int:
+def draw(work: Workspace, k: int) -> int:
     """Draw a number from 0 to k - 1 (SplitMix64; the remainder's bias is below k / 2^53)."""
     work.random[0] += np.uint64(0x9E3779B97F4A7C15)
     z = work.random[0]
@@ -229,13 +229,13 @@ def draw(work: Work, k: int) -> int:
 
 
 @glue
-def order_at(samples: Samples, work: Work, level: int) -> Int32Array:
+def order_at(samples: Samples, work: Workspace, level: int) -> Int32Array:
     """Return the orders of a level above the last one."""
     return samples.order if level == 0 else work.order[level - 1]
 
 
 @kernel
-def goes_right(samples: Samples, work: Work, t: int, i: int) -> bool:
+def goes_right(samples: Samples, work: Workspace, t: int, i: int) -> bool:
     """Say to which side a split sends a sample."""
     node = work.trees[OWN, t]
     if node.feature != OBLIQUE:
@@ -247,7 +247,7 @@ def goes_right(samples: Samples, work: Work, t: int, i: int) -> bool:
 
 
 @kernel
-def leaf_below(samples: Samples, work: Work, t: int, i: int) -> int:
+def leaf_below(samples: Samples, work: Workspace, t: int, i: int) -> int:
     """Return the leaf that a sample reaches from a node."""
     while work.trees[OWN, t].feature >= 0:
         t = 2 * t + (2 if goes_right(samples, work, t, i) else 1)
@@ -255,7 +255,7 @@ def leaf_below(samples: Samples, work: Work, t: int, i: int) -> int:
 
 
 @kernel
-def leaf_apart(samples: Samples, work: Work, t: int, i: int) -> int:
+def leaf_with_scores(samples: Samples, work: Workspace, t: int, i: int) -> int:
     """Return the leaf that a sample reaches from a node; splits on the way keep ``low`` and ``high`` with its score."""
     while work.trees[OWN, t].feature >= 0:
         node, score = work.trees[OWN, t], 0.0
@@ -274,8 +274,8 @@ def leaf_apart(samples: Samples, work: Work, t: int, i: int) -> int:
 
 
 @kernel
-def within_margin(samples: Samples, work: Work, t: int) -> bool:
-    """Return whether the sides of a split are too near to each other, by :func:`leaf_apart` of all its samples."""
+def within_margin(samples: Samples, work: Workspace, t: int) -> bool:
+    """Return whether the sides of a split are too near to each other, by :func:`leaf_with_scores` of its samples."""
     node, size = work.trees[OWN, t], 1.0
     if node.feature == OBLIQUE:
         size = 0.0
@@ -285,7 +285,7 @@ def within_margin(samples: Samples, work: Work, t: int) -> bool:
 
 
 @kernel
-def charge(samples: Samples, work: Work, t: int) -> float:
+def charge(samples: Samples, work: Workspace, t: int) -> float:
     """Return the cost of a branch node's split."""
     number = 1
     if work.trees[OWN, t].feature == OBLIQUE:
@@ -296,7 +296,7 @@ def charge(samples: Samples, work: Work, t: int) -> float:
 
 
 @kernel
-def list_below(work: Work, t: int, row: int) -> int:
+def list_below(work: Workspace, t: int, row: int) -> int:
     """Write a node and all below it to a row of ``work.places``, parents first; return how many there are."""
     queue, at, end = work.places[row], 0, 1
     queue[0] = t
@@ -310,7 +310,7 @@ def list_below(work: Work, t: int, row: int) -> int:
 
 
 @kernel
-def may_split(samples: Samples, work: Work, t: int, f: int) -> bool:
+def may_split(samples: Samples, work: Workspace, t: int, f: int) -> bool:
     """Return whether a node may split on a feature, beside what is above and below it."""
     if len(samples.allowed) == 0:
         return True
@@ -329,7 +329,7 @@ def may_split(samples: Samples, work: Work, t: int, f: int) -> bool:
 
 
 @kernel
-def is_allowed(samples: Samples, work: Work, t: int) -> bool:
+def is_allowed(samples: Samples, work: Workspace, t: int) -> bool:
     """Return whether the nodes of a subtree may split on what they do, once some of them have moved up."""
     if len(samples.allowed) == 0:
         return True
@@ -342,7 +342,7 @@ def is_allowed(samples: Samples, work: Work, t: int) -> bool:
 
 
 @kernel
-def may_move_up(samples: Samples, work: Work, s: int, t: int) -> bool:
+def may_move_up(samples: Samples, work: Workspace, s: int, t: int) -> bool:
     """Return whether the nodes of the subtree of node s may split on what they do in place of that of node t above."""
     if len(samples.allowed) == 0:
         return True
@@ -356,7 +356,7 @@ def may_move_up(samples: Samples, work: Work, s: int, t: int) -> bool:
 
 
 @kernel
-def value_below(samples: Samples, work: Work, t: int) -> float:
+def value_below(samples: Samples, work: Workspace, t: int) -> float:
     """Return loss and costs of splits of the subtree of a node."""
     total = 0.0
     for k in range(list_below(work, t, QUEUE)):
@@ -367,7 +367,7 @@ def value_below(samples: Samples, work: Work, t: int) -> float:
 
 
 @kernel
-def copy_subtree(work: Work, source: int, s: int, target: int, t: int) -> None:
+def copy_subtree(work: Workspace, source: int, s: int, target: int, t: int) -> None:
     """Copy the subtree of node s of a tree to node t of another, or to one above s; erase what else was there.
 
     Levels are copied from the top: what is overwritten has been copied before.
@@ -387,7 +387,7 @@ def copy_subtree(work: Work, source: int, s: int, target: int, t: int) -> None:
 
 
 @kernel
-def raise_subtree(work: Work, s: int, t: int) -> None:
+def raise_subtree(work: Workspace, s: int, t: int) -> None:
     """Put the subtree of node s in place of that of node t above it, whose samples it gets."""
     begin, count = work.trees[OWN, t].begin, work.trees[OWN, t].count
     copy_subtree(work, OWN, s, OWN, t)
@@ -395,14 +395,14 @@ def raise_subtree(work: Work, s: int, t: int) -> None:
 
 
 @kernel
-def make_leaf(work: Work, t: int) -> None:
+def make_leaf(work: Workspace, t: int) -> None:
     """Erase what is below a node."""
     raise_subtree(work, work.trees.shape[1], t)
     work.trees[OWN, t].feature = LEAF
 
 
 @kernel
-def partition(samples: Samples, work: Work, t: int) -> None:
+def partition(samples: Samples, work: Workspace, t: int) -> None:
     """Give both children of a branch node their samples, in the order of each feature."""
     level, side = work.places[LEVEL, t], work.leaf[:, SIDE]
     begin = work.trees[OWN, t].begin
@@ -432,7 +432,7 @@ def partition(samples: Samples, work: Work, t: int) -> None:
 
 
 @kernel
-def partition_below(samples: Samples, work: Work, t: int) -> None:
+def partition_below(samples: Samples, work: Workspace, t: int) -> None:
     """Give all nodes below one their samples."""
     for k in range(list_below(work, t, QUEUE)):
         if work.trees[OWN, work.places[QUEUE, k]].feature >= 0:

@@ -8,7 +8,7 @@ leaf with some samples, but less than ``N_min``, forbids the position.
 
 **Absolute loss.** Leaves of the first subtree only lose samples on the way, and those of the other one only gain them;
 gaining forward is losing backward. So two sweeps take samples out of lists by target that keep their weighted median
-(:func:`mipforest.searches.medians.take_out`), and their losses are added.
+(:func:`mipforest.searches.medians.remove`), and their losses are added.
 
 **Impurity.** With :math:`n_{lk}` the weight of class k in leaf l, Gini's is
 :math:`n_l - \sum_k n_{lk}^2 / n_l`. Starts grow by it. Added to the number of errors, with a
@@ -54,17 +54,17 @@ from mipforest.searches.local.state import (
     SIDE,
     SLOT,
     Samples,
-    Work,
+    Workspace,
     copy_subtree,
     draw,
-    leaf_apart,
     leaf_below,
+    leaf_with_scores,
     list_below,
     order_at,
     value_below,
     within_margin,
 )
-from mipforest.searches.medians import loss_around, settle, take_out
+from mipforest.searches.medians import loss_around, move_to_quantile, remove
 
 #: The quantile of a leaf is reached where the weight so far is this share of its part of all: sums are rounded.
 NEARLY = 1.0 - 1e-15
@@ -135,7 +135,7 @@ def _cost_of_labels(labels: int, loss: float, impurity: float, total: FloatArray
 
 @kernel
 def fit_leaves(
-    samples: Samples, work: Work, order: Int32Array, begin: int, m: int, column: int, leaves: int
+    samples: Samples, work: Workspace, order: Int32Array, begin: int, m: int, column: int, leaves: int
 ) -> None:
     """Sum up leaves: samples are in that of a column of ``work.leaf``, or of their side if they stay there."""
     V = samples.value.shape[1]
@@ -175,7 +175,7 @@ def fit_leaves(
 
 
 @kernel
-def value_of_leaves(samples: Samples, work: Work, leaves: int) -> float:
+def value_of_leaves(samples: Samples, work: Workspace, leaves: int) -> float:
     """Return the loss of leaves less the splits that empty ones save; infinite where one is too small."""
     total, empty = 0.0, 0
     for k in range(leaves):
@@ -187,7 +187,7 @@ def value_of_leaves(samples: Samples, work: Work, leaves: int) -> float:
 
 
 @glue
-def keep_base(work: Work, leaves: int) -> None:
+def save_leaves(work: Workspace, leaves: int) -> None:
     """Keep the leaves as they are, for the beginning of every sweep."""
     for leaf in range(leaves):
         work.leaves[leaf].base_size, work.leaves[leaf].base_cost = (
@@ -201,7 +201,7 @@ def keep_base(work: Work, leaves: int) -> None:
 @kernel
 def sweep(
     samples: Samples,
-    work: Work,
+    work: Workspace,
     ids: Int32Array,
     source: int,
     leaves: int,
@@ -214,7 +214,7 @@ def sweep(
     Parameters
     ----------
     samples, work
-        The leaves stand in ``work`` at the beginning, as kept by :func:`keep_base`.
+        The leaves stand in ``work`` at the beginning, as kept by :func:`save_leaves`.
     ids
         (m,) samples in the order in which they move.
     source
@@ -259,9 +259,9 @@ def sweep(
 
 
 @kernel
-def add_medians(
+def add_absolute_losses(
     samples: Samples,
-    work: Work,
+    work: Workspace,
     order: Int32Array,
     begin: int,
     m: int,
@@ -283,7 +283,7 @@ def add_medians(
                 work.curve[q] += total
             leaf = work.leaf[ids[q], column]
             total -= work.leaves[leaf].cost
-            work.leaves[leaf].cost = take_out(
+            work.leaves[leaf].cost = remove(
                 samples, ids[q], leaf, work.leaves.middle, work.leaves.weight, work.leaves.weight_y, work.leaves.below,
                 work.leaves.below_y, Links(work.links[0], work.links[1]),
             )  # fmt: skip
@@ -294,7 +294,7 @@ def add_medians(
 
 @glue
 def _fill_lists(
-    samples: Samples, work: Work, order: Int32Array, begin: int, m: int, column: int, leaves: int
+    samples: Samples, work: Workspace, order: Int32Array, begin: int, m: int, column: int, leaves: int
 ) -> float:
     """Make one list by target for each leaf, of all samples that are in a column's leaves; return their loss."""
     lists = work.leaves
@@ -318,7 +318,7 @@ def _fill_lists(
         weight_y[leaf] += samples.value[i, 1]
     total = 0.0
     for leaf in range(leaves):
-        work.leaves[leaf].cost = settle(
+        work.leaves[leaf].cost = move_to_quantile(
             samples,
             work.leaves.middle,
             leaf,
@@ -341,7 +341,7 @@ def growth_kind(samples: Samples) -> int:
 
 
 @kernel
-def refit(samples: Samples, work: Work, t: int) -> float:
+def refit(samples: Samples, work: Workspace, t: int) -> float:
     """Route the samples of a node through its subtree, fit its leaves and drop empty ones; return what it costs.
 
     Infinite where a leaf has too few samples, or the sides of a split are within the margin: samples that come to a
@@ -360,7 +360,9 @@ def refit(samples: Samples, work: Work, t: int) -> float:
     order = order_at(samples, work, work.places[LEVEL, t])
     for q in range(begin, begin + m):
         i = order[0, q]
-        leaf = leaf_apart(samples, work, t, i) if samples.margin > 0.0 else leaf_below(samples, work, t, i)
+        leaf = (
+            leaf_with_scores(samples, work, t, i) if samples.margin > 0.0 else leaf_below(samples, work, t, i)
+        )
         work.leaf[i, 0] = work.places[SLOT, leaf]
         work.leaf[i, SIDE] = 2
     fit_leaves(samples, work, order, begin, m, 0, leaves)
@@ -385,7 +387,7 @@ def refit(samples: Samples, work: Work, t: int) -> float:
     return np.inf if bad else value_below(samples, work, t)
 
 
-#: Rows of :attr:`Work.weights`, each with the threshold last: at work, and the best of a visit.
+#: Rows of :attr:`Workspace.weights`, each with the threshold last: at work, and the best of a visit.
 AT_WORK, BEST = 0, 1
 
 #: Most rounds over all coefficients of one hyperplane; two to four are usual.
@@ -402,9 +404,9 @@ MARGIN_ROOM = 1e-6
 
 
 @kernel
-def improved_by_hyperplane(
+def find_hyperplane(
     samples: Samples,
-    work: Work,
+    work: Workspace,
     order: Int32Array,
     begin: int,
     m: int,
@@ -447,13 +449,13 @@ def improved_by_hyperplane(
 
 
 @kernel
-def no_hyperplane(*_: object) -> bool:
-    """Find none: in place of :func:`improved_by_hyperplane` where splits are univariate."""
+def find_no_hyperplane(*_: object) -> bool:
+    """Find none: in place of :func:`find_hyperplane` where splits are univariate."""
     return False
 
 
 @glue
-def draw_hyperplane(samples: Samples, work: Work, order: Int32Array, begin: int, m: int) -> None:
+def draw_hyperplane(samples: Samples, work: Workspace, order: Int32Array, begin: int, m: int) -> None:
     """Draw weights, and a threshold between the scores of two samples of the node."""
     p, a = len(samples.rank), work.weights[AT_WORK]
     number = min(samples.max_features, p if p <= MAX_FEATURES else 1 + draw(work, MAX_FEATURES))
@@ -474,7 +476,7 @@ def draw_hyperplane(samples: Samples, work: Work, order: Int32Array, begin: int,
 @glue
 def improve_hyperplane(
     samples: Samples,
-    work: Work,
+    work: Workspace,
     order: Int32Array,
     begin: int,
     m: int,
@@ -487,7 +489,7 @@ def improve_hyperplane(
     Parameters
     ----------
     samples, work, order, begin, m, leaves
-        As for :func:`~mipforest.searches.local.sweeps.add_medians`.
+        As for :func:`~mipforest.searches.local.sweeps.add_absolute_losses`.
     charges
         Costs of the splits of both subtrees.
     value
@@ -536,7 +538,7 @@ def improve_hyperplane(
 
 
 @kernel
-def _score(samples: Samples, work: Work, order: Int32Array, begin: int, m: int) -> None:
+def _score(samples: Samples, work: Workspace, order: Int32Array, begin: int, m: int) -> None:
     """Write the scores of a node's samples, less the threshold; keep the weights' sizes in bounds."""
     p, a = len(samples.rank), work.weights[AT_WORK]
     largest = abs(a[p])
@@ -555,24 +557,31 @@ def _score(samples: Samples, work: Work, order: Int32Array, begin: int, m: int) 
 
 @kernel
 def _sweep(
-    samples: Samples, work: Work, order: Int32Array, begin: int, m: int, leaves: int, moving: int, source: int
+    samples: Samples,
+    work: Workspace,
+    order: Int32Array,
+    begin: int,
+    m: int,
+    leaves: int,
+    moving: int,
+    source: int,
 ) -> float:
     """Sort the moving samples by key and sweep them; return what the leaves cost before."""
     _sort(work.key, work.ids, moving)
     fit_leaves(samples, work, order, begin, m, source, leaves)
-    keep_base(work, leaves)
+    save_leaves(work, leaves)
     before = value_of_leaves(samples, work, leaves)
     ids = work.ids[:moving]
     sweep(samples, work, ids, source, leaves, samples.kind, 1.0, samples.tie)
     if samples.kind == ABSOLUTE:
-        add_medians(samples, work, order, begin, m, ids, source, leaves)
+        add_absolute_losses(samples, work, order, begin, m, ids, source, leaves)
     return before
 
 
 @glue
 def _best_threshold(
     samples: Samples,
-    work: Work,
+    work: Workspace,
     order: Int32Array,
     begin: int,
     m: int,
@@ -599,7 +608,7 @@ def _best_threshold(
 @glue
 def _best_coefficient(
     samples: Samples,
-    work: Work,
+    work: Workspace,
     order: Int32Array,
     begin: int,
     m: int,
@@ -655,7 +664,7 @@ def _best_coefficient(
 @glue
 def _sides(
     samples: Samples,
-    work: Work,
+    work: Workspace,
     order: Int32Array,
     begin: int,
     m: int,

@@ -47,11 +47,11 @@ from mipforest.trees.sides import midpoint
 MOVES_AT_A_TIME = 2e6
 
 
-#: Columns of :attr:`Memory.size`.
+#: Columns of :attr:`Workspace.size`.
 WHOLE, LEFT, SEEN = range(3)
 
 
-class Rows(NamedTuple):
+class Samples(NamedTuple):
     """The samples, and what their trees are charged.
 
     Attributes
@@ -74,8 +74,8 @@ class Rows(NamedTuple):
     split_cost: float
 
 
-class Memory(NamedTuple):
-    """Memory of an enumeration.
+class Workspace(NamedTuple):
+    """Workspace of an enumeration.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Memory(NamedTuple):
     split: IntArray
 
 
-class Found(NamedTuple):
+class EnumerationResult(NamedTuple):
     """What an enumeration has found.
 
     Attributes
@@ -119,8 +119,8 @@ def enumerate_trees(
     X: FloatArray,
     charges: TreeCharges,
     depth: int,
-    going_on: Callable[[float, int], bool] = lambda value, tried: True,  # noqa: ARG005
-) -> Found:
+    should_stop: Callable[[float, int], bool] = lambda value, tried: False,  # noqa: ARG005
+) -> EnumerationResult:
     """Try all trees of depth 1 or 2.
 
     Parameters
@@ -131,13 +131,13 @@ def enumerate_trees(
         What trees are charged; the loss is ``"prescription"``.
     depth
         1 or 2.
-    going_on
+    should_stop
         Called now and then with the best value, in units of the loss, and the number of thresholds of the root that
-        were tried; returning ``False`` ends the enumeration.
+        were tried; returning ``True`` ends the enumeration.
 
     Returns
     -------
-    Found
+    EnumerationResult
         The best tree, and a bound.
 
     Raises
@@ -153,7 +153,7 @@ def enumerate_trees(
     rank, order = ranks(X)
     cuts = [(j, cut) for j in range(p) for cut in range(1, int(rank[j].max()) + 1)]
     treatments, split_cost = loss.n_treatments, charges.split_cost / loss.n_treatment
-    memory = Memory(
+    work = Workspace(
         side=np.zeros(n, np.int64),
         sums=np.zeros((5, value.shape[1])),
         size=np.zeros((2, 3), np.int64),
@@ -161,17 +161,17 @@ def enumerate_trees(
         split=np.zeros((2, 2), np.int64),
     )
     best, chosen = np.full(1, np.inf), np.full((3, 2), -1)
-    best[0] = cost_of_all(treatments, value, memory.sums[0])
+    best[0] = cost_of_all(treatments, value, work.sums[0])
     some = max(1, int(MOVES_AT_A_TIME / (n * p)))
     for begin in range(0, len(cuts), some):
         roots = np.array(cuts[begin : begin + some], dtype=np.int64)
-        rows = Rows(treatments, value, rank, order, charges.N_min, split_cost)
-        try_roots(rows, roots, depth, memory, best, chosen)
+        samples = Samples(treatments, value, rank, order, charges.N_min, split_cost)
+        try_roots(samples, roots, depth, work, best, chosen)
         tried = begin + len(roots)
-        if not going_on(float(best[0]) * loss.n_treatment, tried) and tried < len(cuts):
-            return Found(*splits_by_rank(X, rank, chosen, 2**depth - 1), False, -np.inf)
+        if should_stop(float(best[0]) * loss.n_treatment, tried) and tried < len(cuts):
+            return EnumerationResult(*splits_by_rank(X, rank, chosen, 2**depth - 1), False, -np.inf)
     least = float(best[0]) * loss.n_treatment
-    return Found(*splits_by_rank(X, rank, chosen, 2**depth - 1), True, least)
+    return EnumerationResult(*splits_by_rank(X, rank, chosen, 2**depth - 1), True, least)
 
 
 def ranks(X: FloatArray) -> tuple[Int32Array, Int32Array]:
@@ -215,23 +215,23 @@ def add(value: FloatArray, i: int, times: float, total: FloatArray) -> None:
 
 
 @kernel
-def leaf(rows: Rows, total: FloatArray, size: int) -> float:
+def leaf(samples: Samples, total: FloatArray, size: int) -> float:
     """Return what a leaf is charged; infinite where it has too few samples, or may prescribe nothing."""
-    if size < rows.N_min or not may_prescribe(rows.treatments, total):
+    if size < samples.N_min or not may_prescribe(samples.treatments, total):
         return np.inf
-    return float(prescription_cost(rows.treatments, False, total))
+    return float(prescription_cost(samples.treatments, False, total))
 
 
 @entry
 def try_roots(
-    rows: Rows, roots: IntArray, depth: int, memory: Memory, best: FloatArray, chosen: IntArray
+    samples: Samples, roots: IntArray, depth: int, work: Workspace, best: FloatArray, chosen: IntArray
 ) -> None:
     """Try all trees with some splits of the root, and keep the best.
 
     Parameters
     ----------
-    rows, memory
-        Samples, and memory.
+    samples, work
+        Samples, and work.
     roots
         (r, 2) features and least ranks that go right.
     depth
@@ -239,24 +239,24 @@ def try_roots(
     best, chosen
         (1,) value of the best tree and its (3, 2) splits, feature -1 for none: brought up to date.
     """
-    side, size, cost, split = memory.side, memory.size, memory.cost, memory.split
-    n, V = rows.value.shape
+    side, size, cost, split = work.side, work.size, work.cost, work.split
+    n, V = samples.value.shape
     for r in range(len(roots)):
         for s in range(2):
             size[s, WHOLE], split[s, 0] = 0, -1
             for v in range(V):
-                memory.sums[s, v] = 0.0
+                work.sums[s, v] = 0.0
         for i in range(n):
-            s = 1 if rows.rank[roots[r, 0], i] >= roots[r, 1] else 0
+            s = 1 if samples.rank[roots[r, 0], i] >= roots[r, 1] else 0
             side[i] = s
             size[s, WHOLE] += 1
-            add(rows.value, i, 1.0, memory.sums[s])
+            add(samples.value, i, 1.0, work.sums[s])
         for s in range(2):
-            cost[s] = leaf(rows, memory.sums[s], size[s, WHOLE])
+            cost[s] = leaf(samples, work.sums[s], size[s, WHOLE])
         if depth > 1:
-            for f in range(len(rows.rank)):
-                sweep(rows, f, memory)
-        value = cost[0] + cost[1] + rows.split_cost
+            for f in range(len(samples.rank)):
+                sweep(samples, f, work)
+        value = cost[0] + cost[1] + samples.split_cost
         if value < best[0]:
             best[0] = value
             chosen[0, 0], chosen[0, 1] = roots[r, 0], roots[r, 1]
@@ -265,29 +265,31 @@ def try_roots(
 
 
 @kernel
-def sweep(rows: Rows, f: int, memory: Memory) -> None:
+def sweep(samples: Samples, f: int, work: Workspace) -> None:
     """Try all splits of both children of the root on a feature; keep the best of each side."""
-    order, rank, size, side = rows.order[f], rows.rank[f], memory.size, memory.side
-    n, V = rows.value.shape
+    order, rank, size, side = samples.order[f], samples.rank[f], work.size, work.side
+    n, V = samples.value.shape
     for s in range(2):
         size[s, LEFT] = size[s, SEEN] = 0
         for v in range(V):
-            memory.sums[2 + s, v] = 0.0
+            work.sums[2 + s, v] = 0.0
     for q in range(n):
         i = order[q]
         s = side[i]
         # The left leaf is whole where the side's next sample has a greater value.
-        if size[s, LEFT] > 0 and rank[i] > size[s, SEEN] and size[s, LEFT] >= rows.N_min:
-            left = leaf(rows, memory.sums[2 + s], size[s, LEFT])
-            if left < memory.cost[s]:
+        if size[s, LEFT] > 0 and rank[i] > size[s, SEEN] and size[s, LEFT] >= samples.N_min:
+            left = leaf(samples, work.sums[2 + s], size[s, LEFT])
+            if left < work.cost[s]:
                 for v in range(V):
-                    memory.sums[4, v] = memory.sums[s, v] - memory.sums[2 + s, v]
-                value = left + leaf(rows, memory.sums[4], size[s, WHOLE] - size[s, LEFT]) + rows.split_cost
-                if value < memory.cost[s]:
-                    memory.cost[s], memory.split[s, 0], memory.split[s, 1] = value, f, rank[i]
+                    work.sums[4, v] = work.sums[s, v] - work.sums[2 + s, v]
+                value = (
+                    left + leaf(samples, work.sums[4], size[s, WHOLE] - size[s, LEFT]) + samples.split_cost
+                )
+                if value < work.cost[s]:
+                    work.cost[s], work.split[s, 0], work.split[s, 1] = value, f, rank[i]
         size[s, LEFT] += 1
         size[s, SEEN] = rank[i]
-        add(rows.value, i, 1.0, memory.sums[2 + s])
+        add(samples.value, i, 1.0, work.sums[2 + s])
 
 
 #: Steps between sets at most, by the number of features.
@@ -304,7 +306,7 @@ _CONSTANT, _PIVOT = 1e-10, 1e-7
 _STALE, _UNIQUE, _SEVERAL, _UNSOLVED = range(4)
 
 
-class LinearRows(NamedTuple):
+class LinearSamples(NamedTuple):
     """The samples, and what their trees are charged.
 
     Attributes
@@ -348,7 +350,7 @@ class Leaf(NamedTuple):
     fit
         (m, 3) what the estimates are charged, a bound on that, and a sum of the sizes of the coefficients.
     mean, apart, right, factor, used, sign
-        Memory: (p, p) the factor, (p,) all others.
+        Workspace: (p, p) the factor, (p,) all others.
     """
 
     samples: IntArray
@@ -373,9 +375,9 @@ class Leaf(NamedTuple):
         samples, state = np.zeros(m, np.int64), np.zeros(m, np.int64)
         sums = (np.zeros((m, 3)), np.zeros((m, p)), np.zeros((m, p)), np.zeros((m, p, p)))
         fits = (np.zeros((m, p)), np.zeros((m, p)), np.zeros((m, 3)))
-        memory = (np.zeros(p), np.zeros(p), np.zeros(p), np.zeros((p, p)))
+        work = (np.zeros(p), np.zeros(p), np.zeros(p), np.zeros((p, p)))
         used, sign = np.zeros(p, np.int64), np.zeros(p, np.int64)
-        return cls(samples, state, *sums, *fits, *memory, used, sign)
+        return cls(samples, state, *sums, *fits, *work, used, sign)
 
 
 @kernel
@@ -392,31 +394,31 @@ def clear(leaf: Leaf) -> None:
 
 
 @kernel
-def add_to_leaf(rows: LinearRows, i: int, leaf: Leaf) -> None:
+def add_to_leaf(samples: LinearSamples, i: int, leaf: Leaf) -> None:
     """Put a sample into a leaf."""
-    t, weight, y, p = rows.treatment[i], rows.weight[i], rows.y[i], len(leaf.mean)
+    t, weight, y, p = samples.treatment[i], samples.weight[i], samples.y[i], len(leaf.mean)
     leaf.samples[t] += 1
     leaf.state[t] = _STALE
     leaf.sums[t, 0] += weight
     leaf.sums[t, 1] += weight * y
     leaf.sums[t, 2] += weight * y * y
     for j in range(p):
-        x = weight * rows.X[i, j]
+        x = weight * samples.X[i, j]
         leaf.x[t, j] += x
         leaf.xy[t, j] += x * y
         for k in range(p):
-            leaf.xx[t, j, k] += x * rows.X[i, k]
+            leaf.xx[t, j, k] += x * samples.X[i, k]
 
 
 @kernel
-def charge(rows: LinearRows, leaf: Leaf, charges: FloatArray) -> None:
+def charge(samples: LinearSamples, leaf: Leaf, charges: FloatArray) -> None:
     """Tell what a leaf is charged, and a bound for all minima of its lassos; infinite if it may prescribe nothing."""
     m, p, n = len(leaf.samples), len(leaf.mean), 0.0
     charges[0] = charges[1] = best = least = np.inf
     enough = False
     for t in range(m):
         n += leaf.sums[t, 0]
-        enough |= leaf.samples[t] >= rows.n_treatment
+        enough |= leaf.samples[t] >= samples.n_treatment
     if not enough:
         return
     for j in range(p):
@@ -428,10 +430,10 @@ def charge(rows: LinearRows, leaf: Leaf, charges: FloatArray) -> None:
         if leaf.samples[t] == 0:
             continue
         if leaf.state[t] == _STALE:
-            fit_lasso(rows.theta, t, leaf)
+            fit_lasso(samples.theta, t, leaf)
         loss += leaf.fit[t, 0]
         lower += leaf.fit[t, 1]
-        if leaf.samples[t] < rows.n_treatment:
+        if leaf.samples[t] < samples.n_treatment:
             continue
         size, own, farthest = leaf.sums[t, 0], 0.0, 0.0
         for j in range(p):
@@ -443,10 +445,10 @@ def charge(rows: LinearRows, leaf: Leaf, charges: FloatArray) -> None:
         if leaf.state[t] == _UNSOLVED:
             own = -leaf.fit[t, 2] * farthest
         elif leaf.state[t] == _SEVERAL:
-            own -= lowered(rows.theta, t, leaf)
+            own -= lowered(samples.theta, t, leaf)
         least = min(least, mean + own)
-    charges[0] = rows.mu * n * best + (1.0 - rows.mu) * loss
-    charges[1] = rows.mu * n * least + (1.0 - rows.mu) * lower
+    charges[0] = samples.mu * n * best + (1.0 - samples.mu) * loss
+    charges[1] = samples.mu * n * least + (1.0 - samples.mu) * lower
 
 
 @kernel
@@ -609,8 +611,8 @@ def direction_of(theta: float, t: int, size: int, rank: int, leaf: Leaf) -> None
             right[a] -= leaf.beta[t, used[a]]
 
 
-class LinearMemory(NamedTuple):
-    """Memory of an enumeration.
+class LinearWorkspace(NamedTuple):
+    """Workspace of an enumeration.
 
     Attributes
     ----------
@@ -642,8 +644,8 @@ def enumerate_linear_trees(
     X: FloatArray,
     charges: TreeCharges,
     depth: int,
-    going_on: Callable[[float, int], bool] = lambda value, tried: True,  # noqa: ARG005
-) -> Found:
+    should_stop: Callable[[float, int], bool] = lambda value, tried: False,  # noqa: ARG005
+) -> EnumerationResult:
     """Try all trees of depth 1 or 2; as :func:`~mipforest.searches.prescription.enumeration.enumerate_trees`."""
     require_charges("prescription-search", charges, X, products=True)
     loss = charges.loss
@@ -651,7 +653,7 @@ def enumerate_linear_trees(
     assert charges.coefficient_cost is not None
     (n, p), m = X.shape, loss.n_treatments
     rank, order = ranks(X)
-    rows = LinearRows(
+    samples = LinearSamples(
         np.ascontiguousarray(X),
         np.asarray(charges.y, dtype=np.float64),
         charges.weights,
@@ -664,7 +666,7 @@ def enumerate_linear_trees(
         loss.n_treatment,
         charges.N_min,
     )
-    memory = LinearMemory(
+    work = LinearWorkspace(
         Leaf.empty(m, p),
         np.zeros(n, np.int64),
         np.zeros(n, np.int64),
@@ -675,70 +677,70 @@ def enumerate_linear_trees(
         np.zeros(2),
     )
     chosen = np.full((3, 2), -1)
-    charge_alone(rows, 0, memory)
-    best, least = float(memory.charge[0]), float(memory.least[0])
+    charge_alone(samples, 0, work)
+    best, least = float(work.charge[0]), float(work.least[0])
     if depth == 1:
         for tried, f in enumerate(range(p), start=1):
-            try_splits(rows, 0, f, memory)
-            best, least, chosen[0] = float(memory.charge[0]), float(memory.least[0]), memory.split[0]
-            if not going_on(best, tried) and tried < p:
-                return Found(*splits_by_rank(X, rank, chosen, 1), False, -np.inf)
-        return Found(*splits_by_rank(X, rank, chosen, 1), True, least)
+            try_splits(samples, 0, f, work)
+            best, least, chosen[0] = float(work.charge[0]), float(work.least[0]), work.split[0]
+            if should_stop(best, tried) and tried < p:
+                return EnumerationResult(*splits_by_rank(X, rank, chosen, 1), False, -np.inf)
+        return EnumerationResult(*splits_by_rank(X, rank, chosen, 1), True, least)
     cuts = [(j, cut) for j in range(p) for cut in range(1, int(rank[j].max()) + 1)]
     for tried, (j, cut) in enumerate(cuts, start=1):
-        memory.side[:] = rank[j] >= cut
+        work.side[:] = rank[j] >= cut
         for s in range(2):
-            charge_alone(rows, s, memory)
+            charge_alone(samples, s, work)
             for f in range(p):
-                try_splits(rows, s, f, memory)
-        least = min(least, float(memory.least.sum()) + rows.split_cost)
-        if (value := float(memory.charge.sum()) + rows.split_cost) < best:
-            best, chosen = value, np.vstack([[j, cut], memory.split])
-        if not going_on(best, tried) and tried < len(cuts):
-            return Found(*splits_by_rank(X, rank, chosen, 3), False, -np.inf)
-    return Found(*splits_by_rank(X, rank, chosen, 3), True, least)
+                try_splits(samples, s, f, work)
+        least = min(least, float(work.least.sum()) + samples.split_cost)
+        if (value := float(work.charge.sum()) + samples.split_cost) < best:
+            best, chosen = value, np.vstack([[j, cut], work.split])
+        if should_stop(best, tried) and tried < len(cuts):
+            return EnumerationResult(*splits_by_rank(X, rank, chosen, 3), False, -np.inf)
+    return EnumerationResult(*splits_by_rank(X, rank, chosen, 3), True, least)
 
 
 @entry
-def charge_alone(rows: LinearRows, s: int, memory: LinearMemory) -> None:
+def charge_alone(samples: LinearSamples, s: int, work: LinearWorkspace) -> None:
     """Charge a side of the root without a split: where its best split begins."""
-    clear(memory.leaf)
+    clear(work.leaf)
     size = 0
-    for i in range(len(rows.y)):
-        if memory.side[i] == s:
-            add_to_leaf(rows, i, memory.leaf)
+    for i in range(len(samples.y)):
+        if work.side[i] == s:
+            add_to_leaf(samples, i, work.leaf)
             size += 1
-    charge(rows, memory.leaf, memory.charges)
-    enough = size >= rows.N_min
-    memory.charge[s] = memory.charges[0] if enough else np.inf
-    memory.least[s] = memory.charges[1] if enough else np.inf
-    memory.split[s, 0] = -1
+    charge(samples, work.leaf, work.charges)
+    enough = size >= samples.N_min
+    work.charge[s] = work.charges[0] if enough else np.inf
+    work.least[s] = work.charges[1] if enough else np.inf
+    work.split[s, 0] = -1
 
 
 @entry
-def try_splits(rows: LinearRows, s: int, f: int, memory: LinearMemory) -> None:
+def try_splits(samples: LinearSamples, s: int, f: int, work: LinearWorkspace) -> None:
     """Try all splits of a side of the root on a feature; keep the best, and the least bound."""
-    size, here, curve, charges = 0, memory.here, memory.curve, memory.charges
-    for q in range(len(rows.y)):
-        if memory.side[rows.order[f, q]] == s:
-            here[size] = rows.order[f, q]
+    size, here, curve, charges = 0, work.here, work.curve, work.charges
+    for q in range(len(samples.y)):
+        if work.side[samples.order[f, q]] == s:
+            here[size] = samples.order[f, q]
             size += 1
     for backward in range(2):
-        clear(memory.leaf)
+        clear(work.leaf)
         for q in range(size - 1):
-            add_to_leaf(rows, here[size - 1 - q] if backward else here[q], memory.leaf)
+            add_to_leaf(samples, here[size - 1 - q] if backward else here[q], work.leaf)
             left = size - q - 2 if backward else q  # the last sample on the left
             if not backward:
                 curve[0, left] = curve[1, left] = np.inf
             elif curve[1, left] == np.inf:
                 continue
-            between = rows.rank[f, here[left]] < rows.rank[f, here[left + 1]]
-            if between and q + 1 >= rows.N_min and size - q - 1 >= rows.N_min:
-                charge(rows, memory.leaf, charges)
+            between = samples.rank[f, here[left]] < samples.rank[f, here[left + 1]]
+            if between and q + 1 >= samples.N_min and size - q - 1 >= samples.N_min:
+                charge(samples, work.leaf, charges)
                 for kind in range(2):
                     curve[kind, left] = charges[kind] + (curve[kind, left] if backward else 0.0)
     for left in range(size - 1):
-        memory.least[s] = min(memory.least[s], curve[1, left] + rows.split_cost)
-        if curve[0, left] + rows.split_cost < memory.charge[s]:
-            memory.charge[s] = curve[0, left] + rows.split_cost
-            memory.split[s, 0], memory.split[s, 1] = f, rows.rank[f, here[left + 1]]
+        work.least[s] = min(work.least[s], curve[1, left] + samples.split_cost)
+        if curve[0, left] + samples.split_cost < work.charge[s]:
+            work.charge[s] = curve[0, left] + samples.split_cost
+            work.split[s, 0], work.split[s, 1] = f, samples.rank[f, here[left + 1]]

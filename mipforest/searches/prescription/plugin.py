@@ -86,11 +86,11 @@ class PrescriptionSearch(TreeSearch):
         driver = Driver(self, problem, settings, on_progress)
         driver.polish_and_offer(start, problem.instance.known)
 
-        def going_on(loss: float, tried: int) -> bool:
-            stop = driver.report(least_objective, tried, value=loss / charges.unit + charges.offset)
-            return not stop and not driver.over()
+        def should_stop(loss: float, tried: int) -> bool:
+            value = loss / charges.unit + charges.offset
+            return driver.report(least_objective, tried, value=value) or driver.over()
 
-        enumeration = enumerated(problem.data.X, charges, problem.topology.depth, going_on)
+        enumeration = enumerated(problem.data.X, charges, problem.topology.depth, should_stop)
         driver.polish_and_offer(tree_of_splits(problem.data, problem.topology, enumeration.w, enumeration.b))
         bound, message = least_objective, ""
         if enumeration.ended:

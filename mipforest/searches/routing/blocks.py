@@ -37,7 +37,7 @@ from time import monotonic
 import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.heuristics.node_solver import NodeSolution, Rows, rows_of, solve_node
+from mipforest.heuristics.node_solver import Hinges, NodeSolution, hinges_of, solve_node
 from mipforest.searches.pool import Threads, run_tasks
 from mipforest.searches.routing.plunge import COMPLETE, ConvexNodes
 from mipforest.searches.routing.search import RoutingSearch
@@ -174,18 +174,18 @@ def root_bound(nodes: ConvexNodes) -> float:
     return _root(nodes)[0].bound * (1.0 - ROUNDING)
 
 
-def _root(nodes: ConvexNodes) -> tuple[NodeSolution, Rows, IntArray]:
+def _root(nodes: ConvexNodes) -> tuple[NodeSolution, Hinges, IntArray]:
     """Solve the root's problem for all samples; return also its rows, and the group of each."""
     group, side = np.nonzero(nodes.weight)
     sign = np.where(side == 1, 1.0, -1.0)
-    rows = rows_of(nodes.X[group], sign, nodes.C[0] * nodes.weight[group, side], nodes.kinks)
+    rows = hinges_of(nodes.X[group], sign, nodes.C[0] * nodes.weight[group, side], nodes.kinks)
     return solve_node(rows), rows, group
 
 
 def _blocks(
     nodes: ConvexNodes,
     root: NodeSolution,
-    rows: Rows,
+    rows: Hinges,
     group: IntArray,
     w: FloatArray,
     b: FloatArray,

@@ -202,14 +202,14 @@ class NodesWriter(CertificateWriter):
         value, trees = 0.0, []
         for t, subproblems in enumerate(nodes):
             value += min(self._value(t, sub) for sub in subproblems)
-            trees.append(self._tree(subproblems, _shared([sub.path for sub in subproblems])))
+            trees.append(self._tree(subproblems, _common_prefix([sub.path for sub in subproblems])))
         return value, trees
 
     def _tree(self, subproblems: Sequence[Proof], depth: int) -> Any:
         """Return a tree of choices, below those that subproblems have in common."""
         if len(subproblems) == 1:
             point = subproblems[0].point
-            return None if point is None else self._named(point)[0]
+            return None if point is None else self._write_point(point)[0]
         j = subproblems[0].path[depth][0]
         inside = [sub for sub in subproblems if sub.path[depth][1]]
         outside = [sub for sub in subproblems if not sub.path[depth][1]]
@@ -227,7 +227,7 @@ class NodesWriter(CertificateWriter):
                 others = np.setdiff1d(np.arange(self._X.shape[1]), [j for j, _ in sub.path])
         if sub.point is None:
             return cost
-        _, reward, u = self._named(sub.point)
+        _, reward, u = self._write_point(sub.point)
         if nodes.l1:
             used = np.abs(u[np.concatenate([inside, others])])
             return cost + max(reward, 0.0) / max(1.0, float(used.max(initial=0.0)))
@@ -237,7 +237,7 @@ class NodesWriter(CertificateWriter):
         dear = np.maximum(further - alpha, 0.0) if np.isfinite(alpha) else np.zeros(0)
         return float(cost + reward - charge[inside].sum() - free.sum() - dear.sum())
 
-    def _named(self, point: DualPoint) -> tuple[int, float, FloatArray]:
+    def _write_point(self, point: DualPoint) -> tuple[int, float, FloatArray]:
         """Return a point's name, what it earns, and its sum of samples; write its line where it has none yet."""
         if point.written is not None:
             return point.written
@@ -262,7 +262,7 @@ class NodesWriter(CertificateWriter):
         return point.written
 
 
-def _shared(paths: Sequence[tuple[tuple[int, bool], ...]]) -> int:
+def _common_prefix(paths: Sequence[tuple[tuple[int, bool], ...]]) -> int:
     """Return how many decisions paths have in common, from their beginning."""
     n = 0
     while all(len(path) > n and path[n] == paths[0][n] for path in paths):

@@ -217,12 +217,12 @@ class SubproblemSolver:
         self._unit = np.outer(nodes.weight[g, c], nodes.kinks[:, 1]).ravel()
         self._number = np.add.outer(len(nodes.kinks) * c, np.arange(len(nodes.kinks))).ravel()
 
-    def way(self, g: int, node: int) -> list[int]:
+    def path(self, g: int, node: int) -> list[int]:
         """Return the nodes from one on that a group passes by given splits, to that where it waits."""
-        way = [node]
-        while (right := self._goes_right.get(way[-1])) is not None:
-            way.append(2 * way[-1] + 1 + int(right[g]))
-        return way
+        path = [node]
+        while (right := self._goes_right.get(path[-1])) is not None:
+            path.append(2 * path[-1] + 1 + int(right[g]))
+        return path
 
     def passed_on(self, reached: IntArray) -> IntArray:
         """Return where groups (G,) are once those at nodes with given splits have taken their sides."""
@@ -565,9 +565,9 @@ class _ConvexPlunge(SubproblemPlunge):
     def _decide(self, node: SubproblemNode, g: int, side: int) -> None:
         """Send a group from the node that it has reached to a side."""
         t = int(node.reached[g])
-        way = self._solver.way(g, 2 * t + (1 if side < 0 else 2))
-        node.reached[g] = way[-1]
-        for changed in (t, *way):
+        path = self._solver.path(g, 2 * t + (1 if side < 0 else 2))
+        node.reached[g] = path[-1]
+        for changed in (t, *path):
             if changed < self._n_nodes:
                 node.versions[changed] = self._solver.number()
 

@@ -346,22 +346,22 @@ def solve_finely(node: Node, *, bias_limit: float, stop: float) -> None:
         node.result[:], node.w[:], node.u[:], node.a[:] = 0.0, 0.0, 0.0, 0.0
     if not ((node.d > 0.0).any() and (node.d < 0.0).any()):
         return
-    _take(node, _solution_l2(node) if node.norm.square else _solution_l1(node), bias_limit)
+    _improve(node, _solution_l2(node) if node.norm.square else _solution_l1(node), bias_limit)
     ray = None if node.result[0] >= stop else _ray(node)
     if ray is None:
         return
     wanted = _BEYOND * stop if np.isfinite(stop) else 10.0 * (1.0 + abs(node.result[0]))
     missing = max(wanted - node.result[0], 1.0) / float(ray @ node.reward)
     # A point of the l1 norm is divided by its largest entry; against the ray its own part counts for nothing.
-    _take(node, node.a + missing * ray, bias_limit)
+    _improve(node, node.a + missing * ray, bias_limit)
 
 
 def solve_by_simplex(node: Node, bias_limit: float) -> None:
     """Put a node of the l1 norm to what the simplex method proves of it, if that is more."""
-    _take(node, _solution_l1(node), bias_limit)
+    _improve(node, _solution_l1(node), bias_limit)
 
 
-def _take(node: Node, a: FloatArray | None, bias_limit: float) -> None:
+def _improve(node: Node, a: FloatArray | None, bias_limit: float) -> None:
     """Put a node to a dual point (m,), if that proves more than the one it has."""
     if a is None or not np.isfinite(a).all():
         return

@@ -253,12 +253,12 @@ def sweep(
                 continue
             for _ in range(2):
                 below = parameters[_CUTOFF] - parameters[_ROOT]
-                value = _worth(sides[0], parameters, below, square)
+                value = _bound_below(sides[0], parameters, below, square)
                 if value < below:
-                    value += _worth(sides[1], parameters, below - value, square)
+                    value += _bound_below(sides[1], parameters, below - value, square)
                 if value < below:
                     for left in range(2):
-                        root = max(parameters[_ROOT], _root_worth(sides, left, chosen, parameters))
+                        root = max(parameters[_ROOT], _bound_root(sides, left, chosen, parameters))
                         if value + root < parameters[_CUTOFF]:
                             if n == len(found):
                                 return n + 1
@@ -284,7 +284,7 @@ def _add(weight: FloatArray, sums: FloatArray, k: int, side: FloatArray, sign: f
 
 
 @kernel
-def _worth(side: FloatArray, parameters: FloatArray, enough: float, square: FloatArray) -> float:
+def _bound_below(side: FloatArray, parameters: FloatArray, enough: float, square: FloatArray) -> float:
     """Return a lower bound on the value of a node below the root for a side; rougher above ``enough``."""
     p = len(square)
     rare = min(side[0, p], side[1, p])
@@ -325,7 +325,7 @@ def _best_share(rewards: float, charge: float) -> float:
 
 
 @kernel
-def _root_worth(sides: FloatArray, left: int, chosen: IntArray, parameters: FloatArray) -> float:
+def _bound_root(sides: FloatArray, left: int, chosen: IntArray, parameters: FloatArray) -> float:
     """Return a lower bound on the root's value where the left side is one of the two; no more than 0 if it is empty."""
     p = sides.shape[2] - 1
     minus, plus = sides[0, 0, p] + sides[1, 0, p], sides[0, 1, p] + sides[1, 1, p]

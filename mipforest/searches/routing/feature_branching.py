@@ -100,7 +100,7 @@ def feature_workspace_for(samples: Samples, q: int) -> FeatureWorkspace:
 
 
 @kernel
-def _charge(
+def _write_margins(
     samples: Samples, work: FeatureWorkspace, weight: FloatArray, C: float, features: IntArray
 ) -> tuple[int, int]:
     """Write the margins of samples on some features, equal ones as one; return how many, and the number of features."""
@@ -139,7 +139,7 @@ def _charge(
 
 
 @kernel
-def _sum_over_all(samples: Samples, work: FeatureWorkspace, weight: FloatArray, m: int, q: int) -> float:
+def _charge_features(samples: Samples, work: FeatureWorkspace, weight: FloatArray, m: int, q: int) -> float:
     """Write half the squares of u of all features for the point in row :data:`A`; return its rewards."""
     X, v, points, charge, K = samples.X, work.interior.v, work.points, work.charge, len(samples.kinks)
     rewards, at = -work.interior.f[SUM, q], 0
@@ -267,13 +267,13 @@ def raise_least(
             # Once with all features that there may be, then with those that are worth their cost at that point.
             used = listed[least]
             for _ in range(2):
-                m, q = _charge(samples, work, weight, C, choices.features[least, :used])
+                m, q = _write_margins(samples, work, weight, C, choices.features[least, :used])
                 price = _price(choices, least, free, alpha)
                 value = solve_plain(work.interior, m, q, bias_limit, stop - price)
-                _raise_all(choices, work, _sum_over_all(samples, work, weight, m, q), free, alpha)
+                _raise_all(choices, work, _charge_features(samples, work, weight, m, q), free, alpha)
                 if given[least] == listed[least]:
                     bound[least] = max(bound[least], value + price)
-                before, used = used, _worth(choices, least, work.charge, alpha)
+                before, used = used, _select_features(choices, least, work.charge, alpha)
                 if used == before or bound[least] >= stop:
                     break
             solved[least] = True  # also where the bound is NaN: it is not solved again
@@ -298,7 +298,7 @@ def _raise_all(choices: Choices, work: FeatureWorkspace, rewards: float, free: f
 
 
 @kernel
-def _worth(choices: Choices, k: int, charge: FloatArray, alpha: float) -> int:
+def _select_features(choices: Choices, k: int, charge: FloatArray, alpha: float) -> int:
     """Put features of a row that are worth their cost first; return how many are used then."""
     features, used, largest = choices.features[k], int(choices.given[k]), -1.0
     choices.next[k] = used
@@ -349,7 +349,7 @@ def solve_choice(
     features: IntArray,
 ) -> float:
     """Return the value of the node of some samples on features (q,); weights and bias are in the workspace."""
-    m, q = _charge(samples, work, weight, C, features)
+    m, q = _write_margins(samples, work, weight, C, features)
     value: float = solve_plain(work.interior, m, q, bias_limit, np.inf)
     return value
 

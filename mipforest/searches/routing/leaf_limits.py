@@ -77,21 +77,21 @@ class LeafLimits:
         """First node of the last level."""
         return int(2 ** (self.depth - 1) - 1)
 
-    def narrowed(self, reached: IntArray) -> IntArray | None:
+    def propagated(self, reached: IntArray) -> IntArray | None:
         """Return a partial assignment (G,) with the sides at the last level that limits leave; ``None`` for no tree."""
         reached = np.array(reached, dtype=np.int64)
         while True:
-            barred = self._barred(reached)
-            if barred is None or barred.all(axis=1).any():
+            forbidden = self._forbidden_sides(reached)
+            if forbidden is None or forbidden.all(axis=1).any():
                 return None
-            forced = np.flatnonzero(barred.any(axis=1))
+            forced = np.flatnonzero(forbidden.any(axis=1))
             if not len(forced):
                 return reached
-            reached[forced] = 2 * reached[forced] + 1 + barred[forced, 0]
+            reached[forced] = 2 * reached[forced] + 1 + forbidden[forced, 0]
 
-    def _barred(self, reached: IntArray) -> BoolArray | None:
+    def _forbidden_sides(self, reached: IntArray) -> BoolArray | None:
         """Return (G, 2) sides at the last level that groups there cannot take; ``None`` where no tree is left."""
-        barred = np.zeros((len(reached), 2), dtype=bool)
+        forbidden = np.zeros((len(reached), 2), dtype=bool)
         in_leaf, at_last = reached >= self._first_leaf, reached >= self._first_last
         waiting = at_last & ~in_leaf
         if len(self.most):
@@ -102,16 +102,16 @@ class LeafLimits:
             if (room < 0.0).any():
                 return None
             more = self.use[:, waiting] - low[:, waiting, None]
-            barred[waiting] |= (more > room[:, None, None]).any(axis=0)
+            forbidden[waiting] |= (more > room[:, None, None]).any(axis=0)
         for amount, needed in zip(self.amounts, self.least * (1.0 - ROUNDING), strict=True):
             for leaf in range(self._first_leaf, 2 * self._first_leaf + 1):
                 if amount[_may_reach(reached, leaf)].sum() < needed:
                     if (reached == leaf).any():
                         return None
-                    barred[reached == (leaf - 1) // 2, (leaf - self._first_leaf) % 2] = True
-        return barred
+                    forbidden[reached == (leaf - 1) // 2, (leaf - self._first_leaf) % 2] = True
+        return forbidden
 
-    def to_decide(self, reached: IntArray, scores: FloatArray, epsilon: float) -> tuple[int, int]:
+    def branching_group(self, reached: IntArray, scores: FloatArray, epsilon: float) -> tuple[int, int]:
         """Return a group at the last level to send either way, and the side to try first, 0 or 1.
 
         The group is -1 where none waits, or none that would bring the tree closer to the limits.

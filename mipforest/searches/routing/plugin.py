@@ -405,10 +405,10 @@ class _Trees:
         self._given = given_splits(problem)
         for tree in (_first_tree(problem), problem.instance.known, start):
             if tree is not None:
-                self._kept_or_moved(tree)
+                self.offer_or_move(tree)
                 # A search for features takes seconds, and has been; so do all sides of many samples.
                 if self._polishes and problem.data.n <= nodes.exact_up_to:
-                    self._kept_or_moved(problem.formulation.polish(tree, problem.instance))
+                    self.offer_or_move(problem.formulation.polish(tree, problem.instance))
 
     @property
     def best(self) -> Tree:
@@ -478,28 +478,28 @@ class _Trees:
             kept = goes_right | _below(at, topology.left(t), topology)
             here = kept | (at == t)
             if t in self._given:
-                continue  # :meth:`keep` has its weight
+                continue  # :meth:`offer` has its weight
             features = None if chosen is None else np.flatnonzero(chosen[t])
             right = goes_right[here] if kept.any() or t in topology.upper_branches else None
             split = self._split(t, here, right, features, kept[here])
             if split is None:
                 return float("inf")
             splits[t] = split
-        return self._kept_or_moved(self._tree(splits))
+        return self.offer_or_move(self._tree(splits))
 
-    def _kept_or_moved(self, tree: Tree) -> float:
+    def offer_or_move(self, tree: Tree) -> float:
         """Offer a tree, and one like it within limits on leaves where it breaks them; return what the first is worth.
 
         The latter sends to another side at the last level what a moved bias sends there, and is the best one that does.
         """
         tree = with_given(tree, self._problem, self._given)
-        value = self.keep(tree)
+        value = self.offer(tree)
         if self._limits is None or np.isfinite(value):
             return value
         moved = _moved_within(tree, self._problem)
         if moved is None:
             return value
-        self.keep(moved)
+        self.offer(moved)
         data, topology = self._data, self._problem.topology
         path, before, after = tree.decision_path(data.X), tree.scores(data.X) >= 0, moved.scores(data.X) >= 0
         for kept in (before != after, np.ones_like(before)):
@@ -509,7 +509,7 @@ class _Trees:
                 usable = self._allowed[t] if self._nodes.budget is None else tree.w[t] != 0.0
                 split = self._split(t, here, after[here, t], np.flatnonzero(usable), kept[here, t])
                 splits[t] = Split(moved.w[t], float(moved.b[t]), np.nan) if split is None else split
-            self.keep(self._tree(splits))
+            self.offer(self._tree(splits))
         return value
 
     def proposed(self, result: PlungeResult) -> float:
@@ -534,7 +534,7 @@ class _Trees:
         tree = self._tree(splits)
         if self._polishes:
             tree = self._problem.formulation.polish(tree, self._problem.instance)
-        return self._kept_or_moved(tree)
+        return self.offer_or_move(tree)
 
     def _split(
         self,
@@ -568,7 +568,7 @@ class _Trees:
     def _tree(self, splits: dict[int, Split]) -> Tree:
         return self._nodes.tree(splits, self._data, self._problem.topology)
 
-    def keep(self, tree: Tree) -> float:
+    def offer(self, tree: Tree) -> float:
         """Offer a tree to the incumbent, and return what it says: a value that may prune."""
         tree = with_given(tree, self._problem, self._given)
         return self._driver.offer(_near_samples(tree, self._data.X, self._nodes.loss.flat_from))

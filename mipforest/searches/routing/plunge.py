@@ -385,7 +385,7 @@ def _measure_gains(nodes: Any, reached: IntArray, gains: FloatArray, t: int, n_u
 ) = range(15)  # fmt: skip
 
 
-class NodesAtWork(NamedTuple):
+class NodesWithGains(NamedTuple):
     """A relaxation, and arrays of the loop's workspace: one call measures the gains of a node for all groups."""
 
     nodes: Any
@@ -399,7 +399,7 @@ class Relaxation(NamedTuple):
     Attributes
     ----------
     words
-        Its named tuple: :class:`NodesAtWork`.
+        Its named tuple: :class:`NodesWithGains`.
     operate
         Address of its operations.
     candidates, trials_close
@@ -414,7 +414,7 @@ class Relaxation(NamedTuple):
 
 def relaxation_of(nodes: Any, work: Workspace) -> Relaxation:
     """Return a relaxation as the loop has it; its operations are compiled or loaded."""
-    kind, at_work = kind_of(nodes), NodesAtWork(nodes, work.reached, work.gains)
+    kind, at_work = kind_of(nodes), NodesWithGains(nodes, work.reached, work.gains)
     if kind not in _ADDRESSES:
         _ADDRESSES[kind] = _address(typeof(at_work))
     return Relaxation(words_of(at_work), _ADDRESSES[kind], nodes.candidates, nodes.trials_close)
@@ -696,8 +696,8 @@ def _close_sides(
             below_left, below_right = gains[2, 2 * t + 1, g], gains[2, 2 * t + 2, g]
             left = gain_of_bound(excess, t, 2 * t + 1, at_left, below_left)
             right = gain_of_bound(excess, t, 2 * t + 2, at_right, below_right)
-            scores[0, g] = shown_gain(known, t, left, at_left + below_left)
-            scores[1, g] = shown_gain(known, t, right, at_right + below_right)
+            scores[0, g] = scored_gain(known, t, left, at_left + below_left)
+            scores[1, g] = scored_gain(known, t, right, at_right + below_right)
             if logs and max(left, right) >= slack:
                 first = closed == 0
                 if left >= slack:
@@ -769,7 +769,7 @@ def gain_of_bound(excess: FloatArray, t: int, child: int, here: float, below: fl
 
 
 @kernel
-def shown_gain(known: BoolArray, t: int, gain: float, of_values: float) -> float:
+def scored_gain(known: BoolArray, t: int, gain: float, of_values: float) -> float:
     """Return what a gain of the bound by a side at node t counts in a branching score, with that of the values.
 
     A group that is sent below the root raises what a subtree costs about as it raises the nodes' values. A side below
@@ -820,7 +820,7 @@ def _strong_branching(nodes: Relaxation, work: Workspace, n_upper: int, slack: f
                 gain = max(gain, gain_of_bound(work.excess, t, child, here, below))
                 of_values = max(of_values, here + below)
             proven[1, k] = gain
-            scores[k, candidate] = min(shown_gain(work.known, t, gain, of_values), 2.0 * slack)
+            scores[k, candidate] = min(scored_gain(work.known, t, gain, of_values), 2.0 * slack)
         score = branching_score(scores[0, candidate], scores[1, candidate], t)
         if score > best_score:
             best_score, branch = score, candidate

@@ -75,7 +75,7 @@ Bounded = list[tuple[float, Any]]
 
 
 @dataclass(order=True)
-class _Open:
+class _OpenNode:
     bound: float
     number: int
     #: An :class:`~mipforest.searches.routing.plunge.OpenNode` of the backend's own kind.
@@ -166,9 +166,9 @@ class Neighbourhoods:
         self._random = np.random.default_rng(0)
         self._steps = self._steps_here = 0
         self._around = np.inf
-        self.begin_anew()
+        self.reset()
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Begin again with the groups that are closest, as another search has found a better tree."""
         self._share, self._noise = _SHARE, 0.0
         self._heap.clear()
@@ -201,7 +201,7 @@ class Neighbourhoods:
             self._heap = [(0.0, 0, self._at(near(scores >= 0.0, distance, self._share)))]
         return heapq.heappop(self._heap)[2], _STEPS_AROUND - self._steps_here
 
-    def take(self, steps: int, left_open: Sequence[tuple[float, Any]], cutoff: float) -> None:
+    def record(self, steps: int, left_open: Sequence[tuple[float, Any]], cutoff: float) -> None:
         """Account for a plunge: its steps, and what it left open."""
         self._steps += steps
         self._steps_here += steps
@@ -265,7 +265,7 @@ class PlungeSlices(Slices):
         return problem[0].compile(budget)
 
     def run(
-        self, shared: Shared, told: tuple[int, float], nodes: Bounded, cutoff: float, gap: float,
+        self, shared: Shared, numbering: tuple[int, float], nodes: Bounded, cutoff: float, gap: float,
         seconds: float, steps: int | None, threads: int,
     ) -> PlungeResult:  # fmt: skip
         """Plunge below open nodes, the least bound first, until the seconds are over or a routing is complete.
@@ -274,7 +274,7 @@ class PlungeSlices(Slices):
         ----------
         shared
             The best value of all processes, and whether to stop.
-        told
+        numbering
             Number of the slice, and the highest cutoff so far: see :meth:`Backend.begin_slice`.
         nodes
             The open nodes with their bounds.
@@ -291,7 +291,7 @@ class PlungeSlices(Slices):
             The last plunge, with the number and the steps of all, all that they left open, and the least bound at
             which one cut off.
         """
-        self._backend.begin_slice(*told)
+        self._backend.begin_slice(*numbering)
         until, numbers = monotonic() + seconds, count()
         plunges, total, cut = 0, 0, np.inf
         heap: list[tuple[float, int, Any]] = [(bound, next(numbers), node) for bound, node in nodes]
@@ -383,10 +383,10 @@ class RoutingSearch:
         here = Threads(self._plunge, threads, self._stop, waiting=int(threads > 1))
         self._pool, self._of_slice, self._handed_out, self._highest = workers or here, threads, 0, -np.inf
         self._limits = backend.nodes.limits
-        self._heap: list[_Open] = []
+        self._heap: list[_OpenNode] = []
         #: Nodes that come before those of the heap: the last one first.
-        self._stack: list[_Open] = []
-        self._running: dict[Future[PlungeResult], list[_Open]] = {}
+        self._stack: list[_OpenNode] = []
+        self._running: dict[Future[PlungeResult], list[_OpenNode]] = {}
         self._neighbourhoods = None if scores is None else Neighbourhoods(scores, backend.at)
         self._nearby: Future[PlungeResult] | None = None
         self._numbers = 0
@@ -484,7 +484,7 @@ class RoutingSearch:
             node, steps = self._neighbourhoods.start(self.best, self._within_gap())
             self._nearby = self._submit([(-np.inf, node)], self._within_gap(), seconds, steps)
             return True
-        entries: list[_Open] = []
+        entries: list[_OpenNode] = []
         while (self._heap or self._stack) and len(entries) < number:
             entry = self._stack.pop() if self._stack else self._next()
             if entry.bound >= self.cutoff:
@@ -507,17 +507,17 @@ class RoutingSearch:
     ) -> Future[PlungeResult]:
         """Hand out plunges below open nodes, which end after some seconds, or some steps if these are given."""
         self._handed_out, self._highest = self._handed_out + 1, max(self._highest, cutoff)
-        told = self._handed_out, self._highest
+        numbering = self._handed_out, self._highest
         return self._pool.submit(
-            told, nodes, cutoff, self.gap, seconds, steps, self._of_slice, best=self.best
+            numbering, nodes, cutoff, self.gap, seconds, steps, self._of_slice, best=self.best
         )
 
     def _plunge(
-        self, told: tuple[int, float], nodes: Bounded, cutoff: float, gap: float,
+        self, numbering: tuple[int, float], nodes: Bounded, cutoff: float, gap: float,
         seconds: float, steps: int | None, threads: int,
     ) -> PlungeResult:  # fmt: skip
         """Plunge from an open node in this process; see :meth:`PlungeSlices.run`."""
-        del told, gap, seconds, threads
+        del numbering, gap, seconds, threads
         return self._backend.plunge(nodes[0][1], cutoff, steps or STEPS, self._stop)
 
     def _neighbourhood_due(self) -> bool:
@@ -543,12 +543,12 @@ class RoutingSearch:
             self._nearby = None
             self.nodes += result.steps
             if result.end == COMPLETE:
-                self._note(self._complete(result))
-            around.take(result.steps, result.open, self._within_gap())
+                self._update_best(self._complete(result))
+            around.record(result.steps, result.open, self._within_gap())
             return
         before, begun = self.best, self._plunges
         self._plunges += result.plunges - 1
-        self._take(self._running.pop(future), result)
+        self._record(self._running.pop(future), result)
         if self._improve is not None and self.nodes >= IMPROVED_AFTER and self.bound < self._within_gap():
             improve, self._improve = self._improve, None
             self.best = min(self.best, improve())
@@ -558,11 +558,11 @@ class RoutingSearch:
         if poor and self._limit.value == np.inf and self._writer is None:
             self._limit.begin(self.bound)
         if self._tree_due(begun):
-            self._note(self._propose(result))
+            self._update_best(self._propose(result))
         if around is not None and self.best < before:
-            around.begin_anew()
+            around.reset()
 
-    def _note(self, value: float) -> None:
+    def _update_best(self, value: float) -> None:
         """Lower the best value to that of a tree, or of a further one that was found with it."""
         self.best = min(self.best, value, self._known())
 
@@ -591,14 +591,14 @@ class RoutingSearch:
         if self._limits is None:
             return False
         node: Any = result.node
-        reached = self._limits.narrowed(node.reached)
+        reached = self._limits.propagated(node.reached)
         if reached is None:
             return True  # no tree has this routing
         if (reached != node.reached).any():
             self._push(max(bound, result.bound), self._backend.decided(node, reached))
             return True
         scores = self._backend.nodes.X @ result.weights.T + result.bias
-        g, first = self._limits.to_decide(reached, scores, self._backend.nodes.epsilon)
+        g, first = self._limits.branching_group(reached, scores, self._backend.nodes.epsilon)
         if g < 0:
             return False
         for side in (1 - first, first):
@@ -609,14 +609,14 @@ class RoutingSearch:
 
     def _push(self, bound: float, node: Any, name: int = 0, *, before: bool = False) -> None:
         if self._limits is not None:
-            reached = self._limits.narrowed(node.reached)
+            reached = self._limits.propagated(node.reached)
             if reached is None:
                 return
             if (reached != node.reached).any():
                 node = self._backend.decided(node, reached)
         self._numbers += 1
         kept = node if self._kept_bytes < WARM_START_BYTES else node.lighter()
-        entry = _Open(bound, self._numbers, kept, name)
+        entry = _OpenNode(bound, self._numbers, kept, name)
         self._kept_bytes += kept.bytes
         closes = self._writer is not None and bound >= self.cutoff
         if closes:
@@ -626,7 +626,7 @@ class RoutingSearch:
         else:
             heapq.heappush(self._heap, entry)
 
-    def _next(self) -> _Open:
+    def _next(self) -> _OpenNode:
         """Take the open node with the least bound; past the budget of memory, the last one, a leaf of the heap."""
         return self._heap.pop() if self._kept_bytes > OPEN_BYTES else heapq.heappop(self._heap)
 
@@ -636,17 +636,17 @@ class RoutingSearch:
         for entry in (*self._stack, *self._heap):
             if not writer.leaf(entry.name, entry.node, at_least=bound):
                 result = self._backend.plunge(entry.node, bound, 1, self._stop)
-                for name, (_, node) in zip(self._recorded(entry, result), result.open, strict=True):
+                for name, (_, node) in zip(self._write_certificate(entry, result), result.open, strict=True):
                     writer.leaf(name, node)
         return min(bound, writer.least)
 
-    def _recorded(self, start: _Open, result: PlungeResult) -> list[int]:
+    def _write_certificate(self, start: _OpenNode, result: PlungeResult) -> list[int]:
         """Write what a plunge has done; return the names of the nodes that it left open."""
         if self._writer is None:
             return [0] * len(result.open)
         return self._writer.record(start.name, start.node.reached, result.log, stopped=result.end == STOPPED)
 
-    def _take(self, entries: list[_Open], result: PlungeResult) -> None:
+    def _record(self, entries: list[_OpenNode], result: PlungeResult) -> None:
         """Account for a task from open nodes, the least bound first."""
         start = entries[0]
         self._kept_bytes -= sum(entry.node.bytes for entry in entries)
@@ -654,8 +654,8 @@ class RoutingSearch:
         self._cut_bound = min(self._cut_bound, max(result.cut_bound, start.bound))
         if result.end == COMPLETE:
             value = self._complete(result)
-            self._note(value)
+            self._update_best(value)
             if not np.isinf(value) or not self._decide_at_leaves(result, start.bound):
                 self._cut_bound = min(self._cut_bound, max(result.bound, start.bound))
-        for (bound, node), name in zip(result.open, self._recorded(start, result), strict=True):
+        for (bound, node), name in zip(result.open, self._write_certificate(start, result), strict=True):
             self._push(max(bound, start.bound), node, name)

@@ -164,7 +164,7 @@ def test_losses_around_quantiles_of_what_is_left_are_the_least(monkeypatch):
         weight, weight_y, left = np.array([float(n)]), np.array([y.sum()]), list(range(n))
         for row in rng.permutation(n):
             left.remove(row)
-            loss = medians.take_out.py_func(rows, row, 0, middle, weight, weight_y, below, below_y, room)
+            loss = medians.remove.py_func(rows, row, 0, middle, weight, weight_y, below, below_y, room)
             expected = leaf_cost("absolute", y, np.ones(n), None, level)(np.array(left)) if left else 0.0
             assert loss == pytest.approx(expected, abs=1e-9)
 

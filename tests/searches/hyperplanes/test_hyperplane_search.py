@@ -15,7 +15,7 @@ from mipforest.errors import NotAllowed, Unsupported
 from mipforest.heuristics.node_problems import NodeProblems
 from mipforest.searches.hyperplanes import HyperplaneProblem, Hyperplanes
 from mipforest.searches.hyperplanes import search as search_module
-from mipforest.searches.hyperplanes.gap import made_feasible, tightened
+from mipforest.searches.hyperplanes.gap import made_feasible, move_out_of_gap
 from mipforest.searches.hyperplanes.plugin import proven_bound
 from mipforest.searches.hyperplanes.search import local_search
 from mipforest.settings import FEASIBILITY_TOLERANCE
@@ -94,7 +94,7 @@ def test_many_samples_are_searched_on_parts_first():
     assert same(found.tree.value, problem.valued(found.tree).value)
     assert np.array_equal(found.tree.w, again.tree.w)  # exact: the same computation on other threads
     assert at_least(found.tree.value, proven_bound(problem))
-    root = problem.machine(0, np.arange(len(problem.X)))
+    root = problem.best_hyperplane(0, np.arange(len(problem.X)))
     alone = problem.refitted(Hyperplanes(np.tile(root[0], (3, 1)), np.full(3, root[1])))
     assert less(found.tree.value, alone.value)
 
@@ -192,7 +192,7 @@ def test_a_tree_within_the_gap_is_made_feasible():
     tree = problem.valued(Hyperplanes(w, -0.5 * w.sum(axis=1)))
     assert not problem.feasible(tree)
     repaired = made_feasible(problem, tree, accuracy=1e-6)
-    moved = tightened(problem, tree, rng, accuracy=1e-6)
+    moved = move_out_of_gap(problem, tree, rng, accuracy=1e-6)
     for found in (repaired, moved):
         assert problem.feasible(found)
         for t, _, scores in problem.visits(found):

@@ -17,7 +17,7 @@ from mipforest.searches import entry
 from mipforest.searches.local import LocalProblem, LocalTree
 from mipforest.searches.local.descent import _enter
 from mipforest.searches.local.search import local_search, samples_of
-from mipforest.searches.local.state import LEAF, NONE, OWN, work_for
+from mipforest.searches.local.state import LEAF, NONE, OWN, workspace_for
 from mipforest.searches.local.sweeps import _best_coefficient, _best_threshold, _score
 
 # ---------------------------------------------------------------------- hyperplanes
@@ -105,7 +105,7 @@ def test_every_value_of_a_coefficient_and_of_a_threshold_is_that_of_its_hyperpla
     problem.X[:5] = 0.0  # these stay on their side whatever the coefficient
     cost = leaf_cost(loss, problem.y, np.ones(50), 1.0 - np.eye(3))
     samples, _ = samples_of(problem, tie_break=False, hyperplanes=1)
-    work = work_for(samples, 2)
+    work = workspace_for(samples, 2)
     work.trees[OWN]["feature"], work.trees[OWN]["feature"][0], work.trees[OWN]["count"][0] = NONE, LEAF, 50
     rng = np.random.default_rng(0)
     for sweep, k in ((sweep, k) for k in range(5) for sweep in (all_thresholds, all_coefficients)):

@@ -22,9 +22,15 @@ from mipforest.searches.leaf_sums import ABSOLUTE
 from mipforest.searches.local import LocalProblem, LocalTree
 from mipforest.searches.local import search as search_module
 from mipforest.searches.local.descent import _enter, search_from, visit
-from mipforest.searches.local.search import _read, _written, local_search, samples_of
-from mipforest.searches.local.state import LEAF, OWN, order_at, partition_below, value_below, work_for
-from mipforest.searches.local.sweeps import add_medians, fit_leaves, keep_base, no_hyperplane, sweep
+from mipforest.searches.local.search import _load_tree, _tree_of, local_search, samples_of
+from mipforest.searches.local.state import LEAF, OWN, order_at, partition_below, value_below, workspace_for
+from mipforest.searches.local.sweeps import (
+    add_absolute_losses,
+    find_no_hyperplane,
+    fit_leaves,
+    save_leaves,
+    sweep,
+)
 
 # ---------------------------------------------------------------------- by the definition
 
@@ -93,10 +99,10 @@ def swept(samples, work, feature):
     order, n = order_at(samples, work, 0), samples.rank.shape[1]
     leaves = _enter(samples, work, 0, order)[3]
     fit_leaves(samples, work, order, 0, n, 1, leaves)
-    keep_base(work, leaves)
+    save_leaves(work, leaves)
     sweep(samples, work, order[feature, :n], 1, leaves, samples.kind, 1.0, samples.tie)
     if samples.kind == ABSOLUTE:
-        add_medians(samples, work, order, 0, n, order[feature, :n], 1, leaves)
+        add_absolute_losses(samples, work, order, 0, n, order[feature, :n], 1, leaves)
 
 
 @pytest.mark.slow  # its kernel takes seconds to compile
@@ -107,8 +113,8 @@ def test_every_value_of_a_sweep_is_that_of_its_tree():
 def values_of_a_sweep_are_those_of_its_tree(seed):
     case = Case(seed)
     samples, features = samples_of(local(case.problem), tie_break=False)
-    work = work_for(samples, 3)
-    _read(random_tree(seed, case.data.X, 3), samples, features, work)
+    work = workspace_for(samples, 3)
+    _load_tree(random_tree(seed, case.data.X, 3), samples, features, work)
     if case.n_min == 1:
         search_from(samples, work, 0, 0, 0, np.ones(1, np.int64), np.zeros(2, np.int64))
     else:  # of any sizes
@@ -148,8 +154,8 @@ def values_of_a_sweep_are_those_of_its_tree(seed):
 def test_sums_of_linear_leaves_are_right_after_a_sweep():
     problem = replace(numbers(n=400), coefficient_cost=0.5)
     samples, features = samples_of(problem)
-    work = work_for(samples, 3)
-    _read(random_tree(1, problem.X, 3), samples, features, work)
+    work = workspace_for(samples, 3)
+    _load_tree(random_tree(1, problem.X, 3), samples, features, work)
     search_from(samples, work, 0, 0, 0, np.ones(1, np.int64), np.zeros(2, np.int64))
     V = samples.value.shape[1]
     for f in range(len(features)):
@@ -164,7 +170,7 @@ def visited(samples, work, t):
     """Visit a node; return the value of the tree before and after."""
     partition_below(samples, work, 0)
     before = value_below(samples, work, 0)
-    visit(samples, work, t, no_hyperplane)
+    visit(samples, work, t, find_no_hyperplane)
     return before, value_below(samples, work, 0)
 
 
@@ -176,8 +182,8 @@ def test_no_visit_raises_the_objective():
 def no_visit_raises_the_objective(seed):
     case = Case(seed)
     samples, features = samples_of(local(case.problem), tie_break=False)
-    work = work_for(samples, case.depth)
-    _read(random_tree(seed, case.data.X, case.depth), samples, features, work)
+    work = workspace_for(samples, case.depth)
+    _load_tree(random_tree(seed, case.data.X, case.depth), samples, features, work)
     search_from(samples, work, 0, 0, 0, np.ones(1, np.int64), np.zeros(2, np.int64))
     rng, now = np.random.default_rng(seed), None
     for _ in range(30):
@@ -186,7 +192,7 @@ def no_visit_raises_the_objective(seed):
         assert now is None or before == now
         assert after <= before
         now = after
-    tree = nested(_written(local(case.problem), samples, features, work))
+    tree = nested(_tree_of(local(case.problem), samples, features, work))
     charged = case.cost, case.split_cost, case.problem.N_min
     assert value(tree, case.data.X, np.arange(case.data.n), *charged) == pytest.approx(now, abs=1e-9)
 

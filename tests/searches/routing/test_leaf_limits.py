@@ -100,14 +100,14 @@ def test_what_is_left_out_extends_to_no_assignment_within_limits(seed):
         for found in itertools.product(*(below(int(node)) for node in reached))
         if within(leaves := np.array(found))
     ]
-    narrowed = limits.narrowed(reached)
-    if narrowed is None:
+    propagated = limits.propagated(reached)
+    if propagated is None:
         assert not ends
         return
-    kept = itertools.product(*(below(int(node)) for node in narrowed))
+    kept = itertools.product(*(below(int(node)) for node in propagated))
     assert {tuple(map(int, leaves)) for leaves in ends} <= {tuple(map(int, leaves)) for leaves in kept}
     if (reached >= first_leaf).all():
-        assert bool(ends) == (narrowed is not None)
+        assert bool(ends) == (propagated is not None)
 
 
 def test_auto_chooses_it_and_says_what_it_does_not_keep():

@@ -49,7 +49,7 @@ def test_a_better_tree_is_found_within_few_steps(poor):
         result = backend.plunge(node, trees._driver.value, max_steps, stop)
         if result.end == COMPLETE:
             trees.realised(result)
-        around.take(result.steps, result.open, trees._driver.value)
+        around.record(result.steps, result.open, trees._driver.value)
     assert less(trees._driver.value, start)
     assert trees._driver.value == pytest.approx(problem.formulation.evaluate(trees.best, problem.instance))
     assert not problem.worst_violation(problem.encoded(trees.best))
@@ -59,13 +59,13 @@ def test_they_take_their_share_of_the_steps_and_begin_anew_around_a_better_tree(
     _, trees, backend = poor
     around = Neighbourhoods(trees.scores, backend.at)
     assert around.due(0, gap=0.0)
-    around.take(100, [], 1.0)
+    around.record(100, [], 1.0)
     assert not around.due(150, gap=1.0)
     assert around.due(200, gap=0.0)  # no neighbourhood has used up its steps yet
     around.start(1.0, 1.0)
-    around.take(400, [(0.0, backend.first())], 1.0)
+    around.record(400, [(0.0, backend.first())], 1.0)
     around.start(1.0, 1.0)
     assert not around.due(5000, gap=0.09)
     assert around.due(5000, gap=0.11)
-    around.begin_anew()
+    around.reset()
     assert around.due(5000, gap=0.0)
