@@ -92,7 +92,7 @@ def test_one_class_costs_nothing(side):
     found = solve_node(rows)
     assert not found.w.any()
     assert (found.value, found.bound) == (0.0, 0.0)  # exact: no loss is paid
-    assert solve_node(rows.take(np.zeros(0, int))).value == 0.0  # exact: nothing to pay for
+    assert solve_node(rows.subset(np.zeros(0, int))).value == 0.0  # exact: nothing to pay for
 
 
 def test_equal_samples_of_both_classes_pay_twice_the_lesser_weight():

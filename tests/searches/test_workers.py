@@ -63,7 +63,7 @@ class WorkersHere(Pool):
     def _run(self, number, work, best):
         for turn in range(2 if number % 5 == 0 else 1):  # a slice that runs again does no harm
             shared, part = self._places[(number + turn) % 2]
-            shared.learn(best)
+            shared.update(best)
             found = pickle.dumps(part.run(shared, *pickle.loads(work)))
         return found
 
@@ -74,11 +74,11 @@ class WorkersHere(Pool):
 
     def publish(self, best):
         for shared, _ in self._places:
-            shared.learn(best)
+            shared.update(best)
 
     def stop(self):
         for shared, _ in self._places:
-            shared.learn(inf, stop=True)
+            shared.update(inf, stop=True)
 
 
 @pytest.fixture
@@ -154,11 +154,11 @@ def test_routing_in_slices_proves_the_same_optimum(here, formulation, threads):
 
 def test_slices_of_a_worker_share_incumbent_and_end():
     shared = Shared()
-    shared.learn(3.0)
-    shared.learn(4.0)
+    shared.update(3.0)
+    shared.update(4.0)
     assert shared.best == 3.0  # exact: a copy
     assert not shared.stop[0]
-    shared.learn(inf, stop=True)
+    shared.update(inf, stop=True)
     assert shared.best == 3.0  # exact: a copy
     assert shared.stop[0]
 

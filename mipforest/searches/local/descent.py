@@ -26,15 +26,11 @@ from mipforest.searches.leaf_sums import ABSOLUTE
 from mipforest.searches.local.state import (
     CHAIN,
     LEAF,
-    LEVEL,
     NONE,
     OBLIQUE,
     OWN,
-    QUEUE,
     SAVED,
-    SIDE,
-    SLOT,
-    VISITS,
+    Members,
     Samples,
     Workspace,
     charge,
@@ -46,7 +42,7 @@ from mipforest.searches.local.state import (
     make_leaf,
     may_move_up,
     may_split,
-    order_at,
+    members_of,
     partition,
     partition_below,
     raise_subtree,
@@ -150,11 +146,11 @@ def _descend(samples: Samples, work: Workspace, stop: IntArray, report: IntArray
     nodes, improved = work.trees[OWN], True
     while improved:
         improved, before = False, value_below(samples, work, 0)
-        m = list_below(work, 0, VISITS)
+        m = list_below(work, 0, work.visits)
         for k in range(m):
             other = k + draw(work, m - k)
-            t = work.places[VISITS, other]
-            work.places[VISITS, other] = work.places[VISITS, k]
+            t = work.visits[other]
+            work.visits[other] = work.visits[k]
             if nodes[t].feature == NONE or nodes[t].clean:
                 continue
             if stop[0]:
@@ -172,8 +168,8 @@ def _descend(samples: Samples, work: Workspace, stop: IntArray, report: IntArray
 @kernel
 def _mark_changed(work: Workspace, t: int) -> None:
     """Note that nodes below t have other samples, and t and those above it another subtree."""
-    for k in range(list_below(work, t, QUEUE)):
-        work.trees[OWN, work.places[QUEUE, k]].clean = False
+    for k in range(list_below(work, t, work.queue)):
+        work.trees[OWN, work.queue[k]].clean = False
     while t > 0:
         t = (t - 1) // 2
         work.trees[OWN, t].clean = False
@@ -182,16 +178,16 @@ def _mark_changed(work: Workspace, t: int) -> None:
 @glue
 def visit(samples: Samples, work: Workspace, t: int, improve: Improve) -> bool:
     """Improve one node; return whether that was possible."""
-    level, begin, m = work.places[LEVEL, t], work.trees[OWN, t].begin, work.trees[OWN, t].count
-    if level == work.places[LEVEL, -1] or (work.trees[OWN, t].feature == LEAF and m < 2 * samples.N_min):
+    node = work.trees[OWN, t]
+    if work.level[t] == work.level[-1] or (node.feature == LEAF and node.count < 2 * samples.N_min):
         return False
     value = value_below(samples, work, t)
     if value <= samples.tolerance:
         return False
     move, best, feature, cut, parallel, charges, leaves = _best_move(samples, work, t, value)
     if samples.hyperplanes >= 0:
-        order = order_at(samples, work, level)
-        if improve(samples, work, order, begin, m, leaves, charges, feature, cut, parallel, best):
+        members = members_of(samples, work, t)
+        if improve(samples, work, members, leaves, charges, feature, cut, parallel, best):
             move = HYPERPLANE
     return move != NOTHING and _make_move(samples, work, t, move, feature, cut, value)
 
@@ -205,28 +201,25 @@ def _best_move(
     Return the move and its value; of the best univariate split its feature (-1 for none), cut and value; the costs of
     the splits of both subtrees, and their leaves, in which the node's samples stand.
     """
-    nodes, tolerance, order = (
-        work.trees[OWN],
-        samples.tolerance,
-        order_at(samples, work, work.places[LEVEL, t]),
-    )
-    m, begin, is_leaf = nodes[t].count, nodes[t].begin, nodes[t].feature == LEAF
-    charges, charges_right, on_left, leaves = _enter(samples, work, t, order)
+    tolerance, is_leaf = samples.tolerance, work.trees[OWN, t].feature == LEAF
+    members = members_of(samples, work, t)
+    order, begin, m = members.order, members.begin, members.end - members.begin
+    charges, charges_right, on_left, leaves = _enter(samples, work, t, members)
     move, best, feature, cut = NOTHING, value - tolerance, -1, 0
     if not is_leaf:
         # All leaves of the other subtree are empty then; the splits there are not charged anyway.
-        fit_leaves(samples, work, order, begin, m, 0, leaves)
+        fit_leaves(samples, work, members, 0, leaves)
         only = value_of_leaves(samples, work, leaves) + charges + samples.split_cost * (leaves - on_left)
         if only < best and may_move_up(samples, work, 2 * t + 1, t):
             move, best = LEFT, only
-    fit_leaves(samples, work, order, begin, m, 1, leaves)
+    fit_leaves(samples, work, members, 1, leaves)
     save_leaves(work, leaves)
     if not is_leaf:
         only = value_of_leaves(samples, work, leaves) + charges_right + samples.split_cost * on_left
         if only < best and may_move_up(samples, work, 2 * t + 2, t):
             move, best = RIGHT, only
         if samples.split_cost > 0.0:
-            alone = _loss_as_leaf(samples, work, order, begin, m, leaves)
+            alone = _loss_as_leaf(samples, work, members, leaves)
             if alone < best:
                 move, best = PRUNE, alone
     charges += charges_right
@@ -234,16 +227,16 @@ def _best_move(
     parallel = best if samples.hyperplanes < 0 else np.inf
     for f in range(len(samples.rank)):
         ids = order[f, begin : begin + m]
-        work.offers[0, f] = np.inf
+        work.best_values[f] = np.inf
         if samples.rank[f, ids[0]] == samples.rank[f, ids[m - 1]] or not may_split(samples, work, t, f):
             continue
         sweep(samples, work, ids, 1, leaves, samples.kind, 1.0, samples.tie)
         if samples.kind == ABSOLUTE:
-            add_absolute_losses(samples, work, order, begin, m, ids, 1, leaves)
+            add_absolute_losses(samples, work, members, ids, 1, leaves)
         if samples.margin > 0.0:
             at = best_position(samples, work, f, ids, np.inf)
-            work.offers[0, f] = work.curve[at] + constant if at >= 0 else np.inf
-            work.offers[1, f] = samples.rank[f, ids[at + 1]] if at >= 0 else 0.0
+            work.best_values[f] = work.curve[at] + constant if at >= 0 else np.inf
+            work.best_cuts[f] = samples.rank[f, ids[at + 1]] if at >= 0 else 0
         at = best_position(samples, work, f, ids, parallel - constant)
         if at >= 0:
             parallel = work.curve[at] + constant - tolerance
@@ -270,7 +263,7 @@ def _make_move(
     if accept_if_better(samples, work, t, value):
         return True
     if move == CUT:
-        work.offers[0, feature] = np.inf
+        work.best_values[feature] = np.inf
     return samples.margin > 0.0 and _next_best(samples, work, t, value)
 
 
@@ -280,12 +273,12 @@ def _next_best(samples: Samples, work: Workspace, t: int, value: float) -> bool:
     for _ in range(len(samples.rank)):
         feature = 0
         for f in range(1, len(samples.rank)):
-            if work.offers[0, f] < work.offers[0, feature]:
+            if work.best_values[f] < work.best_values[feature]:
                 feature = f
-        if work.offers[0, feature] >= value - samples.tolerance:
+        if work.best_values[feature] >= value - samples.tolerance:
             break
-        work.offers[0, feature] = np.inf
-        split(work, t, feature, int(work.offers[1, feature]))
+        work.best_values[feature] = np.inf
+        split(work, t, feature, work.best_cuts[feature])
         if accept_if_better(samples, work, t, value):
             return True
     return False
@@ -302,51 +295,47 @@ def accept_if_better(samples: Samples, work: Workspace, t: int, value: float) ->
 
 
 @kernel
-def _enter(samples: Samples, work: Workspace, t: int, order: Int32Array) -> tuple[float, float, int, int]:
+def _enter(samples: Samples, work: Workspace, t: int, members: Members) -> tuple[float, float, int, int]:
     """Find the leaves of a node's samples in both of its subtrees.
 
     Return the costs of the splits in the left and in the right one, and the leaves in the left one and in both.
     """
     nodes, leaves, on_left = work.trees[OWN], 0, 1
     charges = charges_right = 0.0
-    begin, end, is_leaf = nodes[t].begin, nodes[t].begin + nodes[t].count, nodes[t].feature == LEAF
+    is_leaf = nodes[t].feature == LEAF
     for child in range(2 * t + 1, 2 * t + (1 if is_leaf else 3)):
         costs, on_left = 0.0, leaves
-        for k in range(list_below(work, child, QUEUE)):
-            u = work.places[QUEUE, k]
+        for k in range(list_below(work, child, work.queue)):
+            u = work.queue[k]
             if nodes[u].feature == LEAF:
-                work.places[SLOT, u] = leaves
+                work.slot[u] = leaves
                 leaves += 1
             else:
                 costs += charge(samples, work, u)
         charges, charges_right = charges_right, costs
-    for q in range(begin, end):
-        i = order[0, q]
+    for q in range(members.begin, members.end):
+        i = members.order[0, q]
         for column in range(2):
             child = 2 * t + 1 + column
-            work.leaf[i, column] = (
-                column if is_leaf else work.places[SLOT, leaf_below(samples, work, child, i)]
-            )
-        work.leaf[i, SIDE] = 2
+            work.leaf[i, column] = column if is_leaf else work.slot[leaf_below(samples, work, child, i)]
+        work.side[i] = 2
     return charges, charges_right, on_left, 2 if is_leaf else leaves
 
 
 @kernel
-def _loss_as_leaf(
-    samples: Samples, work: Workspace, order: Int32Array, begin: int, m: int, leaves: int
-) -> float:
+def _loss_as_leaf(samples: Samples, work: Workspace, members: Members, leaves: int) -> float:
     """Return the loss of a node as a leaf, by the sums of its leaves."""
     V = samples.value.shape[1]
     for v in range(V):
-        work.sums[0, leaves, v] = 0.0
+        work.sums[leaves, v] = 0.0
         for leaf in range(leaves):
-            work.sums[0, leaves, v] += work.sums[1, leaf, v]
-    total, total_y = work.sums[0, leaves, 0], work.sums[0, leaves, 1]
+            work.sums[leaves, v] += work.base_sums[leaf, v]
+    total, total_y = work.sums[leaves, 0], work.sums[leaves, 1]
     if samples.kind != ABSOLUTE:
-        return leaf_cost(samples.kind, 1.0, samples.tie, work.sums[0, leaves])
+        return leaf_cost(samples.kind, 1.0, samples.tie, work.sums[leaves])
     below, below_y = 0.0, 0.0
-    for q in range(begin, begin + m):
-        i = order[-1, q]
+    for q in range(members.begin, members.end):
+        i = members.order[-1, q]
         y, w = samples.target[i], samples.value[i, 0]
         below += w
         below_y += w * y
@@ -385,32 +374,32 @@ def split(work: Workspace, t: int, feature: int, cut: int) -> None:
         nodes[2 * t + 2].feature = LEAF
     nodes[t].feature, nodes[t].cut = feature, cut
     if feature == OBLIQUE:
-        nodes[t].threshold = work.weights[1, p]
+        nodes[t].threshold = work.best_weights[p]
         for j in range(p):
-            work.w[OWN, t, j] = work.weights[1, j]
+            work.w[OWN, t, j] = work.best_weights[j]
 
 
 @kernel
 def grow(samples: Samples, work: Workspace, t: int, drawn: int) -> None:
     """Grow a leaf greedily: at every node the best split on a few random features; more where none of them splits."""
     nodes, p, kind, at, end = work.trees[OWN], len(samples.rank), growth_kind(samples), 0, 1
-    work.places[VISITS, 0] = t
+    work.visits[0] = t
     while at < end:
-        u = work.places[VISITS, at]
+        u = work.visits[at]
         at += 1
-        level, begin, m = work.places[LEVEL, u], nodes[u].begin, nodes[u].count
-        if level == work.places[LEVEL, -1] or m < 2 * samples.N_min:
+        if work.level[u] == work.level[-1] or nodes[u].count < 2 * samples.N_min:
             continue
-        order = order_at(samples, work, level)
+        members, m = members_of(samples, work, u), nodes[u].count
+        order, begin = members.order, members.begin
         for v in range(samples.value.shape[1]):
-            work.sums[1, 0, v] = work.sums[1, 1, v] = 0.0
+            work.base_sums[0, v] = work.base_sums[1, v] = 0.0
         for q in range(begin, begin + m):
             i = order[0, q]
             work.leaf[i, 0], work.leaf[i, 1] = 0, 1
             for v in range(samples.value.shape[1]):
-                work.sums[1, 1, v] += samples.value[i, v]
+                work.base_sums[1, v] += samples.value[i, v]
         work.leaves[0].base_size, work.leaves[0].base_cost = 0, 0.0
-        work.leaves[1].base_size, work.leaves[1].base_cost = m, leaf_cost(kind, 0.0, 1.0, work.sums[1, 1])
+        work.leaves[1].base_size, work.leaves[1].base_cost = m, leaf_cost(kind, 0.0, 1.0, work.base_sums[1])
         if work.leaves[1].base_cost <= PURE * m:
             continue
         feature, cut, best = -1, 0, np.inf
@@ -432,7 +421,7 @@ def grow(samples: Samples, work: Workspace, t: int, drawn: int) -> None:
         if feature >= 0:
             split(work, u, feature, cut)
             partition(samples, work, u)
-            work.places[VISITS, end], work.places[VISITS, end + 1] = 2 * u + 1, 2 * u + 2
+            work.visits[end], work.visits[end + 1] = 2 * u + 1, 2 * u + 2
             end += 2
 
 
@@ -440,20 +429,20 @@ def grow(samples: Samples, work: Workspace, t: int, drawn: int) -> None:
 def random_branch(work: Workspace) -> int:
     """Return a random branch node, -1 where there is none."""
     branches = 0
-    for k in range(list_below(work, 0, QUEUE)):
-        if work.trees[OWN, work.places[QUEUE, k]].feature >= 0:
-            work.places[QUEUE, branches] = work.places[QUEUE, k]
+    for k in range(list_below(work, 0, work.queue)):
+        if work.trees[OWN, work.queue[k]].feature >= 0:
+            work.queue[branches] = work.queue[k]
             branches += 1
-    return work.places[QUEUE, draw(work, branches)] if branches > 0 else -1
+    return work.queue[draw(work, branches)] if branches > 0 else -1
 
 
 @kernel
 def restore_chain(samples: Samples, work: Workspace) -> None:
     """Bring back the tree of the chain; only nodes below changed splits get their samples anew."""
     nodes, chain, at, end = work.trees[OWN], work.trees[CHAIN], 0, 1
-    work.places[VISITS, 0] = 0
+    work.visits[0] = 0
     while at < end:
-        t = work.places[VISITS, at]
+        t = work.visits[at]
         at += 1
         same = nodes[t].feature == chain[t].feature
         if nodes[t].feature == OBLIQUE:
@@ -467,7 +456,7 @@ def restore_chain(samples: Samples, work: Workspace) -> None:
             copy_subtree(work, CHAIN, t, OWN, t)
             partition_below(samples, work, t)
         elif nodes[t].feature >= 0:
-            work.places[VISITS, end], work.places[VISITS, end + 1] = 2 * t + 1, 2 * t + 2
+            work.visits[end], work.visits[end + 1] = 2 * t + 1, 2 * t + 2
             end += 2
 
 
@@ -496,10 +485,12 @@ def kick(samples: Samples, work: Workspace) -> int:
         make_leaf(work, t)
         grow(samples, work, t, max(1, int(np.sqrt(len(samples.rank)) + 0.5)))
     else:
-        order, f = order_at(samples, work, work.places[LEVEL, t]), draw(work, len(samples.rank))
+        members, f = members_of(samples, work, t), draw(work, len(samples.rank))
         if may_split(samples, work, t, f):
             nodes[t].feature = f
-            nodes[t].cut = samples.rank[f, order[f, nodes[t].begin + draw(work, nodes[t].count)]]
+            nodes[t].cut = samples.rank[
+                f, members.order[f, members.begin + draw(work, members.end - members.begin)]
+            ]
     if refit(samples, work, t) == np.inf or not is_allowed(samples, work, t):
         copy_subtree(work, SAVED, t, OWN, t)
     return t

@@ -216,7 +216,9 @@ def local_search(
 
     def run(r: int) -> StartResult:
         work = memory.get() if not memory.empty() else workspace_for(samples, depth)
-        work.sums[:] = 0.0  # coefficients that were left there would matter in the last digits
+        work.sums[:] = work.base_sums[:] = (
+            0.0  # coefficients of the start before would matter in the last digits
+        )
         try:
             drawn = 0 if r < len(trees) else len(samples.rank) if r == len(trees) else some
             if r < len(trees):

@@ -126,12 +126,6 @@ Records = Any
 #: Trees of a thread: at work, what a trial may have to bring back, and the best one of a chain of kicks.
 OWN, SAVED, CHAIN = 0, 1, 2
 
-#: Rows of :attr:`Workspace.places`: nodes below one, nodes of a pass, number of a leaf below a node, level of a node.
-QUEUE, VISITS, SLOT, LEVEL = 0, 1, 2, 3
-
-#: Third column of :attr:`Workspace.leaf`.
-SIDE = 2
-
 
 class Workspace(NamedTuple):
     """Memory of one thread, in few arrays: every one makes every call longer to compile.
@@ -144,13 +138,16 @@ class Workspace(NamedTuple):
         (3, m, p) weights of their hyperplanes; no rows for univariate trees.
     order
         (D - 1, ..., n) orders of levels 1 to D - 1; that of the root is the samples' own.
-    places
-        (4, m) see the names of its rows.
+    queue, visits
+        (m,) nodes below one, and those of a pass.
+    slot, level
+        (m,) number of a leaf below the node at work, and level of a node.
     leaf
-        (n, 3) leaf, by number below the node at work, that a sample reaches in the left and in the right subtree; and
-        its side: whether it goes right, or, of sweeps, in which subtree it stays: 0, 1, or 2 for none.
-    sums
-        (2, L, V) statistics of leaves during a sweep, and at its beginning.
+        (n, 2) leaf, by number below the node at work, that a sample reaches in the left and in the right subtree.
+    side
+        (n,) whether a sample goes right, or, of sweeps, in which subtree it stays: 0, 1, or 2 for none.
+    sums, base_sums
+        (L, V) statistics of leaves during a sweep, and at its beginning.
     leaves
         (L,) records :data:`LEAF_STATE`.
     links
@@ -161,10 +158,10 @@ class Workspace(NamedTuple):
         (n,) samples of a sweep over a coefficient, and (n,) where it changes their sides.
     scores
         (n,) scores of samples at a hyperplane.
-    weights
-        (2, p + 1) weights and threshold of a hyperplane at work, and of the best one of a visit.
-    offers
-        (2, p) what the best position of each feature leads to, and its cut; only where splits have a margin.
+    weights, best_weights
+        (p + 1,) weights and threshold of a hyperplane at work, and of the best one of a visit.
+    best_values, best_cuts
+        (p,) what the best position of each feature leads to, and its cut; only where splits have a margin.
     features
         (p,) features in the order in which they are drawn.
     random
@@ -174,9 +171,14 @@ class Workspace(NamedTuple):
     trees: Records
     w: FloatArray
     order: Int32Array
-    places: IntArray
+    queue: IntArray
+    visits: IntArray
+    slot: IntArray
+    level: IntArray
     leaf: Int32Array
+    side: Int32Array
     sums: FloatArray
+    base_sums: FloatArray
     leaves: Records
     links: Int32Array
     curve: FloatArray
@@ -184,7 +186,9 @@ class Workspace(NamedTuple):
     key: FloatArray
     scores: FloatArray
     weights: FloatArray
-    offers: FloatArray
+    best_weights: FloatArray
+    best_values: FloatArray
+    best_cuts: IntArray
     features: IntArray
     random: NDArray[np.uint64]
 
@@ -194,25 +198,32 @@ def workspace_for(samples: Samples, depth: int) -> Workspace:
     m, L = 2 ** (depth + 1) - 1, 2**depth + 1
     (n, V), p, oblique = samples.value.shape, len(samples.rank), samples.hyperplanes >= 0
     links = n if len(samples.order) > p else 0
-    trees, places = np.zeros((3, m), NODE), np.zeros((4, m), np.int64)
+    trees = np.zeros((3, m), NODE)
     trees["feature"] = NONE
-    places[LEVEL] = [(t + 1).bit_length() - 1 for t in range(m)]
+    # Linear leaves keep coefficients and slopes behind their sums.
+    V += 2 * p if samples.kind == LINEAR else 0
     return Workspace(
         trees=trees,
         w=np.zeros((3, m if oblique else 0, p)),
         order=np.empty((depth - 1, *samples.order.shape), np.int32),
-        places=places,
-        leaf=np.zeros((n, 3), np.int32),
-        # Linear leaves keep coefficients and slopes behind their sums.
-        sums=np.zeros((2, L, V + 2 * p if samples.kind == LINEAR else V)),
+        queue=np.zeros(m, np.int64),
+        visits=np.zeros(m, np.int64),
+        slot=np.zeros(m, np.int64),
+        level=np.array([(t + 1).bit_length() - 1 for t in range(m)]),
+        leaf=np.zeros((n, 2), np.int32),
+        side=np.zeros(n, np.int32),
+        sums=np.zeros((L, V)),
+        base_sums=np.zeros((L, V)),
         leaves=np.zeros(L, LEAF_STATE),
         links=np.zeros((2, links), np.int32),
         curve=np.zeros(n),
         ids=np.zeros(n if oblique else 0, np.int32),
         key=np.zeros(n if oblique else 0),
         scores=np.zeros(n if oblique else 0),
-        weights=np.zeros((2, p + 1)),
-        offers=np.zeros((2, p)),
+        weights=np.zeros(p + 1),
+        best_weights=np.zeros(p + 1),
+        best_values=np.zeros(p),
+        best_cuts=np.zeros(p, np.int64),
         features=np.zeros(p, np.int64),
         random=np.zeros(1, np.uint64),
     )
@@ -228,10 +239,25 @@ def draw(work: Workspace, k: int) -> int:
     return int(np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) % k)
 
 
+class Members(NamedTuple):
+    """The samples of a node: ``order[f, begin:end]`` in the order of feature f."""
+
+    order: Int32Array
+    begin: int
+    end: int
+
+
 @glue
 def order_at(samples: Samples, work: Workspace, level: int) -> Int32Array:
     """Return the orders of a level above the last one."""
     return samples.order if level == 0 else work.order[level - 1]
+
+
+@glue
+def members_of(samples: Samples, work: Workspace, t: int) -> Members:
+    """Return the samples of a node above the last level."""
+    node = work.trees[OWN, t]
+    return Members(order_at(samples, work, work.level[t]), node.begin, node.begin + node.count)
 
 
 @kernel
@@ -296,9 +322,9 @@ def charge(samples: Samples, work: Workspace, t: int) -> float:
 
 
 @kernel
-def list_below(work: Workspace, t: int, row: int) -> int:
-    """Write a node and all below it to a row of ``work.places``, parents first; return how many there are."""
-    queue, at, end = work.places[row], 0, 1
+def list_below(work: Workspace, t: int, queue: IntArray) -> int:
+    """Write a node and all below it to a queue (m,), parents first; return how many there are."""
+    at, end = 0, 1
     queue[0] = t
     while at < end:
         u = queue[at]
@@ -321,8 +347,8 @@ def may_split(samples: Samples, work: Workspace, t: int, f: int) -> bool:
         u = (u - 1) // 2
         if samples.group[work.trees[OWN, u].feature] == group:
             return False
-    for k in range(1, list_below(work, t, QUEUE) if group >= 0 else 0):
-        other = work.trees[OWN, work.places[QUEUE, k]].feature
+    for k in range(1, list_below(work, t, work.queue) if group >= 0 else 0):
+        other = work.trees[OWN, work.queue[k]].feature
         if other >= 0 and samples.group[other] == group:
             return False
     return True
@@ -333,8 +359,8 @@ def is_allowed(samples: Samples, work: Workspace, t: int) -> bool:
     """Return whether the nodes of a subtree may split on what they do, once some of them have moved up."""
     if len(samples.allowed) == 0:
         return True
-    for k in range(list_below(work, t, QUEUE)):
-        u = work.places[QUEUE, k]
+    for k in range(list_below(work, t, work.queue)):
+        u = work.queue[k]
         f = work.trees[OWN, u].feature
         if f >= 0 and samples.allowed[u, f] == 0:
             return False
@@ -346,9 +372,9 @@ def may_move_up(samples: Samples, work: Workspace, s: int, t: int) -> bool:
     """Return whether the nodes of the subtree of node s may split on what they do in place of that of node t above."""
     if len(samples.allowed) == 0:
         return True
-    for k in range(list_below(work, s, QUEUE)):
-        u = work.places[QUEUE, k]
-        f, width = work.trees[OWN, u].feature, 1 << (work.places[LEVEL, u] - work.places[LEVEL, s])
+    for k in range(list_below(work, s, work.queue)):
+        u = work.queue[k]
+        f, width = work.trees[OWN, u].feature, 1 << (work.level[u] - work.level[s])
         # On a level below them, nodes stand from ``width * (node + 1) - 1`` on.
         if f >= 0 and samples.allowed[u - width * (s - t), f] == 0:
             return False
@@ -359,8 +385,8 @@ def may_move_up(samples: Samples, work: Workspace, s: int, t: int) -> bool:
 def value_below(samples: Samples, work: Workspace, t: int) -> float:
     """Return loss and costs of splits of the subtree of a node."""
     total = 0.0
-    for k in range(list_below(work, t, QUEUE)):
-        u = work.places[QUEUE, k]
+    for k in range(list_below(work, t, work.queue)):
+        u = work.queue[k]
         node = work.trees[OWN, u]
         total += node.cost if node.feature == LEAF else charge(samples, work, u)
     return total
@@ -404,7 +430,7 @@ def make_leaf(work: Workspace, t: int) -> None:
 @kernel
 def partition(samples: Samples, work: Workspace, t: int) -> None:
     """Give both children of a branch node their samples, in the order of each feature."""
-    level, side = work.places[LEVEL, t], work.leaf[:, SIDE]
+    level, side = work.level[t], work.side[:]
     begin = work.trees[OWN, t].begin
     end = begin + work.trees[OWN, t].count
     here = order_at(samples, work, level)
@@ -417,7 +443,7 @@ def partition(samples: Samples, work: Workspace, t: int) -> None:
         node = work.trees[OWN, 2 * t + 1 + child]
         node.begin = begin + on_left if child else begin
         node.count = end - begin - on_left if child else on_left
-    if level + 2 > work.places[LEVEL, -1]:
+    if level + 2 > work.level[-1]:
         return  # the children are on the last level, where nothing is split
     for f in range(len(here)):
         left, right, below = begin, begin + on_left, work.order[level, f]
@@ -434,6 +460,6 @@ def partition(samples: Samples, work: Workspace, t: int) -> None:
 @kernel
 def partition_below(samples: Samples, work: Workspace, t: int) -> None:
     """Give all nodes below one their samples."""
-    for k in range(list_below(work, t, QUEUE)):
-        if work.trees[OWN, work.places[QUEUE, k]].feature >= 0:
-            partition(samples, work, work.places[QUEUE, k])
+    for k in range(list_below(work, t, work.queue)):
+        if work.trees[OWN, work.queue[k]].feature >= 0:
+            partition(samples, work, work.queue[k])

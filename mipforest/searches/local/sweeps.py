@@ -48,11 +48,8 @@ from mipforest.searches.leaf_sums import (
 from mipforest.searches.local.leaves import GROWN, LINEAR, PRESCRIPTION, lasso_cost, prescription_cost
 from mipforest.searches.local.state import (
     LEAF,
-    LEVEL,
     OWN,
-    QUEUE,
-    SIDE,
-    SLOT,
+    Members,
     Samples,
     Workspace,
     copy_subtree,
@@ -60,7 +57,7 @@ from mipforest.searches.local.state import (
     leaf_below,
     leaf_with_scores,
     list_below,
-    order_at,
+    members_of,
     value_below,
     within_margin,
 )
@@ -134,39 +131,37 @@ def _cost_of_labels(labels: int, loss: float, impurity: float, total: FloatArray
 
 
 @kernel
-def fit_leaves(
-    samples: Samples, work: Workspace, order: Int32Array, begin: int, m: int, column: int, leaves: int
-) -> None:
+def fit_leaves(samples: Samples, work: Workspace, members: Members, column: int, leaves: int) -> None:
     """Sum up leaves: samples are in that of a column of ``work.leaf``, or of their side if they stay there."""
     V = samples.value.shape[1]
     for leaf in range(leaves):
         work.leaves[leaf].size = 0
         for v in range(V):
-            work.sums[0, leaf, v] = 0.0
-    for q in range(begin, begin + m):
-        i = order[0, q]
-        leaf = work.leaf[i, column if work.leaf[i, SIDE] == 2 else work.leaf[i, SIDE]]
+            work.sums[leaf, v] = 0.0
+    for q in range(members.begin, members.end):
+        i = members.order[0, q]
+        leaf = work.leaf[i, column if work.side[i] == 2 else work.side[i]]
         work.leaves[leaf].size += 1
         for v in range(V):
-            work.sums[0, leaf, v] += samples.value[i, v]
+            work.sums[leaf, v] += samples.value[i, v]
     if samples.kind != ABSOLUTE:
         for leaf in range(leaves):
-            work.leaves[leaf].cost = leaf_cost(samples.kind, 1.0, samples.tie, work.sums[0, leaf])
+            work.leaves[leaf].cost = leaf_cost(samples.kind, 1.0, samples.tie, work.sums[leaf])
         return
     below, below_y = work.leaves.below, work.leaves.below_y
     for leaf in range(leaves):
         work.leaves[leaf].cost = -1.0 if work.leaves[leaf].size > 0 else 0.0
         below[leaf] = below_y[leaf] = 0.0
-    for q in range(begin, begin + m):
-        i = order[-1, q]
-        leaf = work.leaf[i, column if work.leaf[i, SIDE] == 2 else work.leaf[i, SIDE]]
+    for q in range(members.begin, members.end):
+        i = members.order[-1, q]
+        leaf = work.leaf[i, column if work.side[i] == 2 else work.side[i]]
         if work.leaves[leaf].cost >= 0.0:
             continue
         y, w, total, total_y = (
             samples.target[i],
             samples.value[i, 0],
-            work.sums[0, leaf, 0],
-            work.sums[0, leaf, 1],
+            work.sums[leaf, 0],
+            work.sums[leaf, 1],
         )
         below[leaf] += w
         below_y[leaf] += w * y
@@ -194,8 +189,8 @@ def save_leaves(work: Workspace, leaves: int) -> None:
             work.leaves[leaf].size,
             work.leaves[leaf].cost,
         )
-        for v in range(work.sums.shape[2]):
-            work.sums[1, leaf, v] = work.sums[0, leaf, v]
+        for v in range(work.sums.shape[1]):
+            work.base_sums[leaf, v] = work.sums[leaf, v]
 
 
 @kernel
@@ -224,7 +219,7 @@ def sweep(
     kind, loss, impurity
         Which loss, and the weights of loss and impurity.
     """
-    stat, curve = work.sums[0], work.curve
+    stat, curve = work.sums, work.curve
     N_min, V, total, bad, empty = samples.N_min, samples.value.shape[1], 0.0, 0, 0
     for k in range(leaves):
         leaf = work.leaves[k]
@@ -233,7 +228,7 @@ def sweep(
         bad += 0 < leaf.size < N_min
         empty += leaf.size == 0
         for v in range(V):
-            stat[k, v] = work.sums[1, k, v]
+            stat[k, v] = work.base_sums[k, v]
     for q in range(len(ids)):
         i = ids[q]
         a, b = work.leaf[i, source], work.leaf[i, 1 - source]
@@ -262,21 +257,19 @@ def sweep(
 def add_absolute_losses(
     samples: Samples,
     work: Workspace,
-    order: Int32Array,
-    begin: int,
-    m: int,
+    members: Members,
     ids: Int32Array,
     source: int,
     leaves: int,
 ) -> None:
     """Add the absolute losses to the curve of a sweep.
 
-    Samples ``order[-1, begin : begin + m]``, by target, are in the sweep's leaves; those that do not move (their side
+    The members, by target, are in the sweep's leaves; those that do not move (their side
     is 0 or 1) are in the leaf of that column throughout.
     """
     for backward in range(2):
         column = 1 - source if backward else source
-        total = _fill_lists(samples, work, order, begin, m, column, leaves)
+        total = _fill_lists(samples, work, members, column, leaves)
         for step in range(len(ids)):
             q = len(ids) - 1 - step if backward else step
             if backward:
@@ -293,18 +286,16 @@ def add_absolute_losses(
 
 
 @glue
-def _fill_lists(
-    samples: Samples, work: Workspace, order: Int32Array, begin: int, m: int, column: int, leaves: int
-) -> float:
+def _fill_lists(samples: Samples, work: Workspace, members: Members, column: int, leaves: int) -> float:
     """Make one list by target for each leaf, of all samples that are in a column's leaves; return their loss."""
     lists = work.leaves
     weight, weight_y, below, below_y = lists.weight, lists.weight_y, lists.below, lists.below_y
     for leaf in range(leaves):
         work.leaves[leaf].middle = work.leaves[leaf].size = -1
         weight[leaf] = weight_y[leaf] = below[leaf] = below_y[leaf] = 0.0
-    for q in range(begin, begin + m):
-        i = order[-1, q]
-        if work.leaf[i, SIDE] == 1 - column:
+    for q in range(members.begin, members.end):
+        i = members.order[-1, q]
+        if work.side[i] == 1 - column:
             continue
         leaf = work.leaf[i, column]
         last = work.leaves[leaf].size
@@ -349,31 +340,30 @@ def refit(samples: Samples, work: Workspace, t: int) -> float:
     slices are made by :func:`~mipforest.searches.local.state.partition_below`.
     """
     nodes, leaves = work.trees[OWN], 0
-    end = list_below(work, t, QUEUE)
+    end = list_below(work, t, work.queue)
     for k in range(end):
-        u = work.places[QUEUE, k]
+        u = work.queue[k]
         nodes[u].low, nodes[u].high = -np.inf, np.inf
         if nodes[u].feature == LEAF:
-            work.places[SLOT, u] = leaves
+            work.slot[u] = leaves
             leaves += 1
-    begin, m = nodes[t].begin, nodes[t].count
-    order = order_at(samples, work, work.places[LEVEL, t])
-    for q in range(begin, begin + m):
-        i = order[0, q]
+    members = members_of(samples, work, t)
+    for q in range(members.begin, members.end):
+        i = members.order[0, q]
         leaf = (
             leaf_with_scores(samples, work, t, i) if samples.margin > 0.0 else leaf_below(samples, work, t, i)
         )
-        work.leaf[i, 0] = work.places[SLOT, leaf]
-        work.leaf[i, SIDE] = 2
-    fit_leaves(samples, work, order, begin, m, 0, leaves)
+        work.leaf[i, 0] = work.slot[leaf]
+        work.side[i] = 2
+    fit_leaves(samples, work, members, 0, leaves)
     bad = False
     for k in range(end - 1, -1, -1):
-        u = work.places[QUEUE, k]
+        u = work.queue[k]
         a, b = 2 * u + 1, 2 * u + 2
         if nodes[u].feature == LEAF:
             nodes[u].count, nodes[u].cost = (
-                work.leaves[work.places[SLOT, u]].size,
-                work.leaves[work.places[SLOT, u]].cost,
+                work.leaves[work.slot[u]].size,
+                work.leaves[work.slot[u]].cost,
             )
             bad |= 0 < nodes[u].count < samples.N_min
         elif nodes[a].count == 0 or nodes[b].count == 0:
@@ -383,12 +373,9 @@ def refit(samples: Samples, work: Workspace, t: int) -> float:
         else:
             nodes[u].count = nodes[a].count + nodes[b].count
             bad |= samples.margin > 0.0 and within_margin(samples, work, u)
-    nodes[t].begin = begin
+    nodes[t].begin = members.begin
     return np.inf if bad else value_below(samples, work, t)
 
-
-#: Rows of :attr:`Workspace.weights`, each with the threshold last: at work, and the best of a visit.
-AT_WORK, BEST = 0, 1
 
 #: Most rounds over all coefficients of one hyperplane; two to four are usual.
 ROUNDS = 20
@@ -407,9 +394,7 @@ MARGIN_ROOM = 1e-6
 def find_hyperplane(
     samples: Samples,
     work: Workspace,
-    order: Int32Array,
-    begin: int,
-    m: int,
+    members: Members,
     leaves: int,
     charges: float,
     feature: int,
@@ -420,31 +405,31 @@ def find_hyperplane(
     """Find a hyperplane for a node whose value is below the best one; return whether there is one.
 
     It starts with the best univariate split (``feature``, -1 for none; ``cut``; its value), then with random ones. The
-    other parameters are those of :func:`improve_hyperplane`. The weights stand in row :data:`BEST`.
+    other parameters are those of :func:`improve_hyperplane`. The weights are in ``work.best_weights``.
     """
-    p, a, found = len(samples.rank), work.weights[AT_WORK], False
+    p, a, found = len(samples.rank), work.weights, False
     for h in range(samples.hyperplanes + 1):
         value = np.inf
         if h > 0:
-            draw_hyperplane(samples, work, order, begin, m)
+            draw_hyperplane(samples, work, members)
         elif feature < 0:
             continue
         else:
             low, high, value = -np.inf, np.inf, parallel
             for j in range(p):
                 a[j] = 1.0 if j == feature else 0.0
-            for q in range(begin, begin + m):
-                i = order[0, q]
+            for q in range(members.begin, members.end):
+                i = members.order[0, q]
                 if samples.rank[feature, i] < cut:
                     low = max(low, samples.X[i, feature])
                 else:
                     high = min(high, samples.X[i, feature])
             a[p] = low + 0.5 * (high - low)
-        value = improve_hyperplane(samples, work, order, begin, m, leaves, charges, value)
+        value = improve_hyperplane(samples, work, members, leaves, charges, value)
         if value < best:
             found, best = True, value
             for j in range(p + 1):
-                work.weights[BEST, j] = a[j]
+                work.best_weights[j] = a[j]
     return found
 
 
@@ -455,9 +440,9 @@ def find_no_hyperplane(*_: object) -> bool:
 
 
 @glue
-def draw_hyperplane(samples: Samples, work: Workspace, order: Int32Array, begin: int, m: int) -> None:
+def draw_hyperplane(samples: Samples, work: Workspace, members: Members) -> None:
     """Draw weights, and a threshold between the scores of two samples of the node."""
-    p, a = len(samples.rank), work.weights[AT_WORK]
+    p, a = len(samples.rank), work.weights
     number = min(samples.max_features, p if p <= MAX_FEATURES else 1 + draw(work, MAX_FEATURES))
     for j in range(p):
         a[j], work.features[j] = 0.0, j
@@ -468,7 +453,7 @@ def draw_hyperplane(samples: Samples, work: Workspace, order: Int32Array, begin:
         a[j] = 2.0 * draw(work, 2**30) / 2**30 - 1.0
     a[p] = 0.0
     for _ in range(2):
-        i = order[0, begin + draw(work, m)]
+        i = members.order[0, members.begin + draw(work, members.end - members.begin)]
         for j in range(p):
             a[p] += 0.5 * a[j] * samples.X[i, j]
 
@@ -477,9 +462,7 @@ def draw_hyperplane(samples: Samples, work: Workspace, order: Int32Array, begin:
 def improve_hyperplane(
     samples: Samples,
     work: Workspace,
-    order: Int32Array,
-    begin: int,
-    m: int,
+    members: Members,
     leaves: int,
     charges: float,
     value: float,
@@ -488,15 +471,15 @@ def improve_hyperplane(
 
     Parameters
     ----------
-    samples, work, order, begin, m, leaves
+    samples, work, members, leaves
         As for :func:`~mipforest.searches.local.sweeps.add_absolute_losses`.
     charges
         Costs of the splits of both subtrees.
     value
         Value of the hyperplane; infinite where it is unknown, or keeps no margin.
     """
-    p, a = len(samples.rank), work.weights[AT_WORK]
-    _score(samples, work, order, begin, m)
+    p, a = len(samples.rank), work.weights
+    _score(samples, work, members)
     for _ in range(ROUNDS):
         changed = False
         for j in range(p):
@@ -516,14 +499,12 @@ def improve_hyperplane(
             best, new, shift = value - samples.tolerance, 0.0, 0.0
             if k < 0 or (a[k] != 0.0 and used > 0):
                 constant = charges + samples.split_cost * used
-                found, b = _best_threshold(samples, work, order, begin, m, leaves, k, size, best - constant)
+                found, b = _best_threshold(samples, work, members, leaves, k, size, best - constant)
                 if found < np.inf:
                     best, shift = found + constant, b - a[p]
             if k >= 0 and used < samples.max_features:
                 constant = charges + samples.split_cost * (used + 1)
-                found, c, moved = _best_coefficient(
-                    samples, work, order, begin, m, leaves, k, size, best - constant
-                )
+                found, c, moved = _best_coefficient(samples, work, members, leaves, k, size, best - constant)
                 if found < np.inf:
                     best, new, shift = found + constant, c, moved
             if best < value - samples.tolerance:
@@ -531,24 +512,24 @@ def improve_hyperplane(
                 if k >= 0:
                     a[k] = new
                 a[p] += shift
-                _score(samples, work, order, begin, m)
+                _score(samples, work, members)
         if not changed:
             break
     return value
 
 
 @kernel
-def _score(samples: Samples, work: Workspace, order: Int32Array, begin: int, m: int) -> None:
+def _score(samples: Samples, work: Workspace, members: Members) -> None:
     """Write the scores of a node's samples, less the threshold; keep the weights' sizes in bounds."""
-    p, a = len(samples.rank), work.weights[AT_WORK]
+    p, a = len(samples.rank), work.weights
     largest = abs(a[p])
     for j in range(p):
         largest = max(largest, abs(a[j]))
     if largest > LARGE or 0.0 < largest < SMALL:
         for j in range(p + 1):
             a[j] /= largest
-    for q in range(begin, begin + m):
-        i = order[0, q]
+    for q in range(members.begin, members.end):
+        i = members.order[0, q]
         score = 0.0
         for j in range(p):
             score += a[j] * samples.X[i, j]
@@ -559,22 +540,20 @@ def _score(samples: Samples, work: Workspace, order: Int32Array, begin: int, m: 
 def _sweep(
     samples: Samples,
     work: Workspace,
-    order: Int32Array,
-    begin: int,
-    m: int,
+    members: Members,
     leaves: int,
     moving: int,
     source: int,
 ) -> float:
     """Sort the moving samples by key and sweep them; return what the leaves cost before."""
     _sort(work.key, work.ids, moving)
-    fit_leaves(samples, work, order, begin, m, source, leaves)
+    fit_leaves(samples, work, members, source, leaves)
     save_leaves(work, leaves)
     before = value_of_leaves(samples, work, leaves)
     ids = work.ids[:moving]
     sweep(samples, work, ids, source, leaves, samples.kind, 1.0, samples.tie)
     if samples.kind == ABSOLUTE:
-        add_absolute_losses(samples, work, order, begin, m, ids, source, leaves)
+        add_absolute_losses(samples, work, members, ids, source, leaves)
     return before
 
 
@@ -582,21 +561,20 @@ def _sweep(
 def _best_threshold(
     samples: Samples,
     work: Workspace,
-    order: Int32Array,
-    begin: int,
-    m: int,
+    members: Members,
     leaves: int,
     k: int,
     size: float,
     cutoff: float,
 ) -> tuple[float, float]:
     """Return the least value below a cutoff, of thresholds without coefficient k (-1: with all), and the threshold."""
-    p, a, best, threshold = len(samples.rank), work.weights[AT_WORK], np.inf, 0.0
+    p, a, best, threshold = len(samples.rank), work.weights, np.inf, 0.0
+    m = members.end - members.begin
     for q in range(m):
-        i = order[0, begin + q]
-        work.ids[q], work.leaf[i, SIDE] = i, 2
+        i = members.order[0, members.begin + q]
+        work.ids[q], work.side[i] = i, 2
         work.key[q] = work.scores[i] + a[p] - (a[k] * samples.X[i, k] if k >= 0 else 0.0)
-    _sweep(samples, work, order, begin, m, leaves, m, 1)
+    _sweep(samples, work, members, leaves, m, 1)
     least = samples.margin * (1.0 + MARGIN_ROOM) * size
     for q in range(m - 1):
         if work.curve[q] < cutoff and work.key[q + 1] - work.key[q] > least:
@@ -609,27 +587,25 @@ def _best_threshold(
 def _best_coefficient(
     samples: Samples,
     work: Workspace,
-    order: Int32Array,
-    begin: int,
-    m: int,
+    members: Members,
     leaves: int,
     k: int,
     size: float,
     cutoff: float,
 ) -> tuple[float, float, float]:
     """Return the least value below a cutoff of all coefficients k, that coefficient, and a move of the threshold."""
-    a, best, coefficient, shift, moving = work.weights[AT_WORK], np.inf, 0.0, 0.0, 0
-    for q in range(begin, begin + m):
-        i = order[0, q]
+    a, best, coefficient, shift, moving = work.weights, np.inf, 0.0, 0.0, 0
+    for q in range(members.begin, members.end):
+        i = members.order[0, q]
         x, score = samples.X[i, k], work.scores[i]
         if x > 0.0:
-            work.ids[moving], work.key[moving], work.leaf[i, SIDE] = i, a[k] - score / x, 2
+            work.ids[moving], work.key[moving], work.side[i] = i, a[k] - score / x, 2
             moving += 1
         else:
-            work.leaf[i, SIDE] = score >= 0.0
+            work.side[i] = score >= 0.0
     if moving == 0:
         return best, coefficient, shift
-    before = _sweep(samples, work, order, begin, m, leaves, moving, 0)
+    before = _sweep(samples, work, members, leaves, moving, 0)
     for q in range(-1, moving):
         found = before if q < 0 else work.curve[q]
         if not found < cutoff:
@@ -645,15 +621,7 @@ def _best_coefficient(
         if c == 0.0:
             continue
         low, high = _sides(
-            samples,
-            work,
-            order,
-            begin,
-            m,
-            k,
-            c - a[k],
-            q,
-            samples.margin * (1.0 + MARGIN_ROOM) * (size + abs(c)),
+            samples, work, members, k, c - a[k], q, samples.margin * (1.0 + MARGIN_ROOM) * (size + abs(c))
         )
         if low < high:
             best = cutoff = found
@@ -665,9 +633,7 @@ def _best_coefficient(
 def _sides(
     samples: Samples,
     work: Workspace,
-    order: Int32Array,
-    begin: int,
-    m: int,
+    members: Members,
     k: int,
     change: float,
     at: int,
@@ -679,10 +645,10 @@ def _sides(
     """
     low, high = -np.inf, np.inf
     for q in range(max(0, at - 2), min(len(work.ids), at + 4)):
-        if q >= m:
+        if q >= members.end - members.begin:
             break
         i = work.ids[q]
-        if work.leaf[i, SIDE] != 2:
+        if work.side[i] != 2:
             break
         score = work.scores[i] + change * samples.X[i, k]
         if score < 0.0:
@@ -691,8 +657,8 @@ def _sides(
             high = min(high, score)
     if high - low <= least:
         return 0.0, 0.0
-    for q in range(begin, begin + m):
-        i = order[0, q]
+    for q in range(members.begin, members.end):
+        i = members.order[0, q]
         score = work.scores[i] + change * samples.X[i, k]
         if score < 0.0:
             low = max(low, score)

@@ -17,7 +17,7 @@ from mipforest.searches import entry
 from mipforest.searches.local import LocalProblem, LocalTree
 from mipforest.searches.local.descent import _enter
 from mipforest.searches.local.search import local_search, samples_of
-from mipforest.searches.local.state import LEAF, NONE, OWN, workspace_for
+from mipforest.searches.local.state import LEAF, NONE, OWN, Members, workspace_for
 from mipforest.searches.local.sweeps import _best_coefficient, _best_threshold, _score
 
 # ---------------------------------------------------------------------- hyperplanes
@@ -81,21 +81,17 @@ def test_hyperplanes_of_regression_trees_are_verified_and_no_worse_than_univaria
 @entry
 def all_thresholds(samples, work, k):
     """Sweep all thresholds without coefficient k of the hyperplane at work, of two leaves."""
-    n = len(work.scores)
-    _score(samples, work, samples.order, 0, n)
-    _best_threshold(
-        samples, work, samples.order, 0, n, _enter(samples, work, 0, samples.order)[3], k, 0.0, -np.inf
-    )
+    root = Members(samples.order, 0, len(work.scores))
+    _score(samples, work, root)
+    _best_threshold(samples, work, root, _enter(samples, work, 0, root)[3], k, 0.0, -np.inf)
 
 
 @entry
 def all_coefficients(samples, work, k):
     """Sweep all values of coefficient k of the hyperplane at work, of two leaves."""
-    n = len(work.scores)
-    _score(samples, work, samples.order, 0, n)
-    _best_coefficient(
-        samples, work, samples.order, 0, n, _enter(samples, work, 0, samples.order)[3], k, 0.0, -np.inf
-    )
+    root = Members(samples.order, 0, len(work.scores))
+    _score(samples, work, root)
+    _best_coefficient(samples, work, root, _enter(samples, work, 0, root)[3], k, 0.0, -np.inf)
 
 
 @pytest.mark.slow
@@ -110,7 +106,7 @@ def test_every_value_of_a_coefficient_and_of_a_threshold_is_that_of_its_hyperpla
     rng = np.random.default_rng(0)
     for sweep, k in ((sweep, k) for k in range(5) for sweep in (all_thresholds, all_coefficients)):
         a = np.append(rng.uniform(-1, 1, 5), 0.2)
-        work.weights[0] = a
+        work.weights[:] = a
         moving = 50 if sweep is all_thresholds else int((problem.X[:, k] > 0).sum())
         sweep(samples, work, k)
         seen = 0

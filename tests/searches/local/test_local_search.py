@@ -23,7 +23,7 @@ from mipforest.searches.local import LocalProblem, LocalTree
 from mipforest.searches.local import search as search_module
 from mipforest.searches.local.descent import _enter, search_from, visit
 from mipforest.searches.local.search import _load_tree, _tree_of, local_search, samples_of
-from mipforest.searches.local.state import LEAF, OWN, order_at, partition_below, value_below, workspace_for
+from mipforest.searches.local.state import LEAF, OWN, members_of, partition_below, value_below, workspace_for
 from mipforest.searches.local.sweeps import (
     add_absolute_losses,
     find_no_hyperplane,
@@ -96,13 +96,13 @@ def random_tree(seed, X, depth):
 @entry
 def swept(samples, work, feature):
     """Sweep the root's samples in the order of a feature."""
-    order, n = order_at(samples, work, 0), samples.rank.shape[1]
-    leaves = _enter(samples, work, 0, order)[3]
-    fit_leaves(samples, work, order, 0, n, 1, leaves)
+    root = members_of(samples, work, 0)
+    leaves, ids = _enter(samples, work, 0, root)[3], root.order[feature, root.begin : root.end]
+    fit_leaves(samples, work, root, 1, leaves)
     save_leaves(work, leaves)
-    sweep(samples, work, order[feature, :n], 1, leaves, samples.kind, 1.0, samples.tie)
+    sweep(samples, work, ids, 1, leaves, samples.kind, 1.0, samples.tie)
     if samples.kind == ABSOLUTE:
-        add_absolute_losses(samples, work, order, 0, n, order[feature, :n], 1, leaves)
+        add_absolute_losses(samples, work, root, ids, 1, leaves)
 
 
 @pytest.mark.slow  # its kernel takes seconds to compile
@@ -160,9 +160,9 @@ def test_sums_of_linear_leaves_are_right_after_a_sweep():
     V = samples.value.shape[1]
     for f in range(len(features)):
         swept(samples, work, f)
-        for leaf in range(work.leaf[:, :2].max() + 1):
+        for leaf in range(work.leaf.max() + 1):
             expected = samples.value[work.leaf[:, 0] == leaf].sum(axis=0)
-            assert work.sums[0, leaf, :V] == pytest.approx(expected, abs=1e-8)
+            assert work.sums[leaf, :V] == pytest.approx(expected, abs=1e-8)
 
 
 @entry
