@@ -12,3 +12,6 @@ BoolArray = npt.NDArray[np.bool_]
 
 #: A ``scipy.sparse.csr_array`` of float64 (scipy ships no types of its own).
 SparseMatrix = Any
+
+#: Arrays of records, whose fields are attributes in compiled code.
+Records = Any

@@ -7,12 +7,12 @@ stable partition of it. So no visit of a node sorts anything, and a change at no
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mipforest.arrays import FloatArray, Int32Array, IntArray
+from mipforest.arrays import FloatArray, Int32Array, IntArray, Records
 from mipforest.searches import glue, kernel
 from mipforest.searches.local.leaves import LINEAR
 
@@ -119,9 +119,6 @@ LEAF_STATE = np.dtype(
     ],
     align=True,
 )
-
-#: Arrays of records, whose fields are attributes in compiled code.
-Records = Any
 
 #: Trees of a thread: at work, what a trial may have to bring back, and the best one of a chain of kicks.
 OWN, SAVED, CHAIN = 0, 1, 2

@@ -47,10 +47,6 @@ from mipforest.trees.sides import midpoint
 MOVES_AT_A_TIME = 2e6
 
 
-#: Columns of :attr:`Workspace.size`.
-WHOLE, LEFT, SEEN = range(3)
-
-
 class Samples(NamedTuple):
     """The samples, and what their trees are charged.
 
@@ -83,8 +79,8 @@ class Workspace(NamedTuple):
         (n,) side of the root on which a sample is: 0 or 1.
     sums
         (5, V) sums of both sides, of the left leaf below each, and of a right leaf.
-    size
-        (2, 3) for each side, its samples, those in its left leaf, and the rank of the last of them.
+    size, left, last_rank
+        (2,) for each side, its samples, those in its left leaf, and the rank of the last of them.
     cost, split
         (2,) and (2, 2): what each side is charged with its best split, and that split, feature -1 for none.
     """
@@ -92,6 +88,8 @@ class Workspace(NamedTuple):
     side: IntArray
     sums: FloatArray
     size: IntArray
+    left: IntArray
+    last_rank: IntArray
     cost: FloatArray
     split: IntArray
 
@@ -156,7 +154,9 @@ def enumerate_trees(
     work = Workspace(
         side=np.zeros(n, np.int64),
         sums=np.zeros((5, value.shape[1])),
-        size=np.zeros((2, 3), np.int64),
+        size=np.zeros(2, np.int64),
+        left=np.zeros(2, np.int64),
+        last_rank=np.zeros(2, np.int64),
         cost=np.zeros(2),
         split=np.zeros((2, 2), np.int64),
     )
@@ -243,16 +243,16 @@ def try_roots(
     n, V = samples.value.shape
     for r in range(len(roots)):
         for s in range(2):
-            size[s, WHOLE], split[s, 0] = 0, -1
+            size[s], split[s, 0] = 0, -1
             for v in range(V):
                 work.sums[s, v] = 0.0
         for i in range(n):
             s = 1 if samples.rank[roots[r, 0], i] >= roots[r, 1] else 0
             side[i] = s
-            size[s, WHOLE] += 1
+            size[s] += 1
             add(samples.value, i, 1.0, work.sums[s])
         for s in range(2):
-            cost[s] = leaf(samples, work.sums[s], size[s, WHOLE])
+            cost[s] = leaf(samples, work.sums[s], size[s])
         if depth > 1:
             for f in range(len(samples.rank)):
                 sweep(samples, f, work)
@@ -268,27 +268,26 @@ def try_roots(
 def sweep(samples: Samples, f: int, work: Workspace) -> None:
     """Try all splits of both children of the root on a feature; keep the best of each side."""
     order, rank, size, side = samples.order[f], samples.rank[f], work.size, work.side
+    on_left, last_rank = work.left, work.last_rank
     n, V = samples.value.shape
     for s in range(2):
-        size[s, LEFT] = size[s, SEEN] = 0
+        on_left[s] = last_rank[s] = 0
         for v in range(V):
             work.sums[2 + s, v] = 0.0
     for q in range(n):
         i = order[q]
         s = side[i]
         # The left leaf is whole where the side's next sample has a greater value.
-        if size[s, LEFT] > 0 and rank[i] > size[s, SEEN] and size[s, LEFT] >= samples.N_min:
-            left = leaf(samples, work.sums[2 + s], size[s, LEFT])
+        if on_left[s] > 0 and rank[i] > last_rank[s] and on_left[s] >= samples.N_min:
+            left = leaf(samples, work.sums[2 + s], on_left[s])
             if left < work.cost[s]:
                 for v in range(V):
                     work.sums[4, v] = work.sums[s, v] - work.sums[2 + s, v]
-                value = (
-                    left + leaf(samples, work.sums[4], size[s, WHOLE] - size[s, LEFT]) + samples.split_cost
-                )
+                value = left + leaf(samples, work.sums[4], size[s] - on_left[s]) + samples.split_cost
                 if value < work.cost[s]:
                     work.cost[s], work.split[s, 0], work.split[s, 1] = value, f, rank[i]
-        size[s, LEFT] += 1
-        size[s, SEEN] = rank[i]
+        on_left[s] += 1
+        last_rank[s] = rank[i]
         add(samples.value, i, 1.0, work.sums[2 + s])
 
 

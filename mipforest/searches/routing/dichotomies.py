@@ -64,12 +64,6 @@ _ANGLE = 1e-14
 #: Weights below this share of the total are what rounding leaves of none.
 _NO_WEIGHT = 1e-12
 
-#: Parameters of a sweep: penalty, free features and cost of further ones below the root (0: forbidden), sums over the
-#: kinks of changes of slope and of these times the kinks, value from which no dichotomy is listed, what the root
-#: is worth for all of them, its penalty, and the gap that stands for a strict inequality.
-_C, _FREE, _ALPHA, _SLOPE, _REWARD, _CUTOFF, _ROOT, _C_ROOT, _EPSILON = range(9)
-
-
 #: Gap relative to the value up to which a node on few features is solved, and iterations at most.
 _ACCURACY, _ITERATIONS = 1e-7, 60.0
 
@@ -102,6 +96,32 @@ def samples_of(X: FloatArray, kinks: FloatArray) -> Samples:
     codes = np.array([rank.ravel() for _, rank in ranks], np.int64)
     sizes = np.array([len(values) for values, _ in ranks], np.int64)
     return Samples(np.ascontiguousarray(X), codes, sizes, kinks)
+
+
+class Sweep(NamedTuple):
+    """Parameters of a sweep.
+
+    Attributes
+    ----------
+    C, free, alpha
+        Below the root: penalty, features free of cost, and cost of further ones (0: forbidden).
+    slope, reward
+        Sums over the kinks of changes of slope, and of these times the kinks.
+    cutoff
+        Value from which no dichotomy is listed.
+    root, C_root, epsilon
+        Of the root: what it is worth for all of them, its penalty, and the gap that stands for a strict inequality.
+    """
+
+    C: float
+    free: int
+    alpha: float
+    slope: float
+    reward: float
+    cutoff: float
+    root: float
+    C_root: float
+    epsilon: float
 
 
 class Points:
@@ -185,10 +205,18 @@ def dichotomies_in_plane(
     in_order = np.take_along_axis(angle, order, axis=1)
     again = np.zeros((K, K), np.bool_)
     again[:, :-1] = in_order[:, 1:] == in_order[:, :-1]
-    alpha = nodes.alpha if np.isfinite(nodes.alpha) else 0.0
     kinks, changes = nodes.kinks.T
-    C, free, slope, reward = nodes.C[1:].min(), budget[1:].max(), changes.sum(), kinks @ changes
-    parameters = np.array([C, free, alpha, slope, reward, cutoff, root, nodes.C[0], nodes.epsilon])
+    parameters = Sweep(
+        C=float(nodes.C[1:].min()),
+        free=int(budget[1:].max()),
+        alpha=float(nodes.alpha) if np.isfinite(nodes.alpha) else 0.0,
+        slope=float(changes.sum()),
+        reward=float(kinks @ changes),
+        cutoff=float(cutoff),
+        root=float(root),
+        C_root=float(nodes.C[0]),
+        epsilon=float(nodes.epsilon),
+    )
     found, bound = np.zeros((MAX_DICHOTOMIES, 4), np.int64), np.zeros(MAX_DICHOTOMIES)
     n = sweep(
         points.weight, sums, chosen, order, start, again, parameters, np.zeros((2, 2, sums.shape[2] + 1)),
@@ -209,7 +237,7 @@ def dichotomies_in_plane(
 @entry
 def sweep(
     weight: FloatArray, sums: FloatArray, chosen: IntArray, order: IntArray, start: IntArray, again: BoolArray,
-    parameters: FloatArray, sides: FloatArray, square: FloatArray, found: IntArray, bound: FloatArray,
+    parameters: Sweep, sides: FloatArray, square: FloatArray, found: IntArray, bound: FloatArray,
 ) -> int:  # fmt: skip
     """Turn a line about each point and list the dichotomies that may be worth less than a value.
 
@@ -223,7 +251,7 @@ def sweep(
         (K, K) points in the order in which a line meets them that turns about each point, itself first; sides, -1 or 1,
         on which points (not in this order) are before; and which are met in the same direction as the next.
     parameters
-        What else matters, from :data:`_C` on.
+        What else matters.
     sides, square
         (2, 2, p + 1) workspace for the sums on both sides, weights last, and (p,) workspace.
     found, bound
@@ -252,14 +280,14 @@ def sweep(
             if again[i, e]:
                 continue
             for _ in range(2):
-                below = parameters[_CUTOFF] - parameters[_ROOT]
+                below = parameters.cutoff - parameters.root
                 value = _bound_below(sides[0], parameters, below, square)
                 if value < below:
                     value += _bound_below(sides[1], parameters, below - value, square)
                 if value < below:
                     for left in range(2):
-                        root = max(parameters[_ROOT], _bound_root(sides, left, chosen, parameters))
-                        if value + root < parameters[_CUTOFF]:
+                        root = max(parameters.root, _bound_root(sides, left, chosen, parameters))
+                        if value + root < parameters.cutoff:
                             if n == len(found):
                                 return n + 1
                             found[n, 0], found[n, 1], found[n, 2], found[n, 3] = i, e, own, 1 - 2 * left
@@ -284,7 +312,7 @@ def _add(weight: FloatArray, sums: FloatArray, k: int, side: FloatArray, sign: f
 
 
 @kernel
-def _bound_below(side: FloatArray, parameters: FloatArray, enough: float, square: FloatArray) -> float:
+def _bound_below(side: FloatArray, parameters: Sweep, enough: float, square: FloatArray) -> float:
     """Return a lower bound on the value of a node below the root for a side; rougher above ``enough``."""
     p = len(square)
     rare = min(side[0, p], side[1, p])
@@ -292,8 +320,8 @@ def _bound_below(side: FloatArray, parameters: FloatArray, enough: float, square
         return 0.0
     first, second = 1.0 / side[0, p], 1.0 / side[1, p]
     size, rewards = (
-        parameters[_C] * parameters[_SLOPE] * rare,
-        2.0 * parameters[_C] * parameters[_REWARD] * rare,
+        parameters.C * parameters.slope * rare,
+        2.0 * parameters.C * parameters.reward * rare,
     )
     charge = 0.0
     for j in range(p):
@@ -303,16 +331,16 @@ def _bound_below(side: FloatArray, parameters: FloatArray, enough: float, square
     if _best_share(rewards, charge) >= enough:
         return _best_share(rewards, charge)
     charge = 0.0
-    for _ in range(min(int(parameters[_FREE]), p)):
+    for _ in range(min(parameters.free, p)):
         largest = 0
         for j in range(1, p):
             if square[j] > square[largest]:
                 largest = j
         charge += square[largest]
         square[largest] = 0.0
-    if parameters[_ALPHA] > 0.0:
+    if parameters.alpha > 0.0:
         for j in range(p):
-            charge += max(0.0, square[j] - parameters[_ALPHA])
+            charge += max(0.0, square[j] - parameters.alpha)
     return _best_share(rewards, charge)
 
 
@@ -325,12 +353,12 @@ def _best_share(rewards: float, charge: float) -> float:
 
 
 @kernel
-def _bound_root(sides: FloatArray, left: int, chosen: IntArray, parameters: FloatArray) -> float:
+def _bound_root(sides: FloatArray, left: int, chosen: IntArray, parameters: Sweep) -> float:
     """Return a lower bound on the root's value where the left side is one of the two; no more than 0 if it is empty."""
     p = sides.shape[2] - 1
     minus, plus = sides[0, 0, p] + sides[1, 0, p], sides[0, 1, p] + sides[1, 1, p]
     # What margins lack of the equality, points that must stay left make up for if it is positive, else those right.
-    lack = parameters[_C_ROOT] * parameters[_SLOPE] * (plus - minus)
+    lack = parameters.C_root * parameters.slope * (plus - minus)
     kept = sides[left if lack > 0.0 else 1 - left]
     total, charge = kept[0, p] + kept[1, p], 0.0
     if total <= _NO_WEIGHT * (plus + minus):
@@ -338,15 +366,13 @@ def _bound_root(sides: FloatArray, left: int, chosen: IntArray, parameters: Floa
     for k in range(len(chosen)):
         j = chosen[k]
         u = (
-            parameters[_C_ROOT]
-            * parameters[_SLOPE]
+            parameters.C_root
+            * parameters.slope
             * (sides[0, 1, j] + sides[1, 1, j] - sides[0, 0, j] - sides[1, 0, j])
         )
         u -= lack * (kept[0, j] + kept[1, j]) / total
         charge += 0.5 * u * u
-    rewards = parameters[_C_ROOT] * parameters[_REWARD] * (plus + minus) + parameters[_EPSILON] * max(
-        0.0, lack
-    )
+    rewards = parameters.C_root * parameters.reward * (plus + minus) + parameters.epsilon * max(0.0, lack)
     return _best_share(rewards, charge)
 
 

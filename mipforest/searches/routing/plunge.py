@@ -55,9 +55,6 @@ CUT_OFF, COMPLETE, STOPPED = 0, 1, 2
 #: Steps of one plunge: it then hands back what is open, so that limits and other threads get their turn.
 STEPS = 400
 
-#: Rows of ``mark``: nodes to solve again, and nodes whose bound gains have to be measured again.
-CHANGED, STALE = range(2)
-
 #: In a branching score a gain counts as at least this, and the larger of two by this power of it.
 LEAST_GAIN, LARGER = 1e-9, 0.3
 
@@ -510,8 +507,8 @@ class Workspace(NamedTuple):
     gains, scores
         (3, |B|, G) gains of a node's value for a group kept left, kept right, or charged there, and (2, G) gains of the
         bound left and right, as branching scores count them.
-    mark
-        (2, |B|) nodes that are :data:`CHANGED` or :data:`STALE`.
+    changed, stale
+        (|B|,) nodes to solve again, and nodes whose bound gains have to be measured again.
     tried, proven
         (G,) groups that were tried, and (2, 2) gains of the bound that trials prove: of the best one in row 0.
     open_reached, open_bound
@@ -528,7 +525,8 @@ class Workspace(NamedTuple):
     known: BoolArray
     gains: FloatArray
     scores: FloatArray
-    mark: BoolArray
+    changed: BoolArray
+    stale: BoolArray
     tried: BoolArray
     proven: FloatArray
     open_reached: IntArray
@@ -546,7 +544,8 @@ def workspace_for(n_nodes: int, n_groups: int, log: FloatArray) -> Workspace:
         known=np.zeros(2, np.bool_),
         gains=np.zeros((3, n_nodes, n_groups)),
         scores=np.zeros((2, n_groups)),
-        mark=np.zeros((2, n_nodes), np.bool_),
+        changed=np.zeros(n_nodes, np.bool_),
+        stale=np.zeros(n_nodes, np.bool_),
         tried=np.zeros(n_groups, np.bool_),
         proven=np.zeros((2, 2)),
         open_reached=np.empty((STEPS + 1, n_groups), np.int64),
@@ -644,7 +643,7 @@ def subtree_of(t: int) -> int:
 @kernel
 def _begin(nodes: Relaxation, work: Workspace) -> None:
     """Set up the relaxations of the open node with their warm starts."""
-    for t in range(work.mark.shape[1]):
+    for t in range(len(work.changed)):
         _ask(nodes, CLEAR, t, 0, 0, 0.0)
         for g in range(len(work.reached)):
             side = side_of(work.reached[g], t)
@@ -653,7 +652,7 @@ def _begin(nodes: Relaxation, work: Workspace) -> None:
             if side == 1 or side == -1:
                 _ask(nodes, ADD_SIDE, t, g, side, 0.0)
         _ask(nodes, WARM_START, t, 0, 0, 0.0)
-        work.mark[CHANGED, t] = True
+        work.changed[t] = True
 
 
 @kernel
@@ -683,10 +682,10 @@ def _close_sides(
             return bound, min(cut_bound, bound), _CLOSED
         if logs and log[0] > log[1]:
             return bound, cut_bound, _LOG_FULL
-        for t in range(work.mark.shape[1]):
-            if work.mark[STALE, t]:
+        for t in range(len(work.changed)):
+            if work.stale[t]:
                 _ask(nodes, MEASURE_GAINS, t, n_upper, 0, 0.0)
-                work.mark[STALE, t] = False
+                work.stale[t] = False
         closed, outcome = 0, _DECIDED
         for g in range(len(reached)):
             t = reached[g]
@@ -724,10 +723,10 @@ def _solve_changed(nodes: Relaxation, work: Workspace, cutoff: float, final: boo
 
     At the end of a complete routing (``final``) all nodes are solved, and to more digits.
     """
-    mark = work.mark
+    changed = work.changed
     bound = _bound(nodes, work)
-    for t in range(mark.shape[1]):
-        if (mark[CHANGED, t] or final) and bound < cutoff:
+    for t in range(len(changed)):
+        if (changed[t] or final) and bound < cutoff:
             enough, covered = _ask(nodes, VALUE_OF, t, 0, 0, 0.0) + cutoff - bound, 0.0
             if t > 0:
                 covered = work.excess[subtree_of(t)]
@@ -735,8 +734,8 @@ def _solve_changed(nodes: Relaxation, work: Workspace, cutoff: float, final: boo
             how = SOLVE_FINALLY if final else SOLVE_BRIEFLY if covered > 0.0 else SOLVE
             _ask(nodes, how, t, 0, 0, enough + covered)
             bound = _bound(nodes, work)
-            mark[CHANGED, t] = False
-            mark[STALE, t] = True
+            changed[t] = False
+            work.stale[t] = True
     return bound
 
 
@@ -746,7 +745,7 @@ def _bound(nodes: Relaxation, work: Workspace) -> float:
     excess = work.excess
     excess[0], excess[1] = work.subtree_bounds[0], work.subtree_bounds[1]
     bound = _ask(nodes, VALUE_OF, 0, 0, 0, 0.0)
-    for t in range(1, work.mark.shape[1]):
+    for t in range(1, len(work.changed)):
         value = _ask(nodes, VALUE_OF, t, 0, 0, 0.0)
         bound += value
         excess[subtree_of(t)] -= value
@@ -837,7 +836,7 @@ def _leave_open(nodes: Relaxation, work: Workspace, at: int, bound: float) -> No
     work.open_bound[at] = bound
     for g in range(len(work.reached)):
         work.open_reached[at, g] = work.reached[g]
-    for t in range(work.mark.shape[1]):
+    for t in range(len(work.changed)):
         _ask(nodes, SAVE, t, at, 0, 0.0)
 
 
@@ -849,11 +848,11 @@ def _decide(nodes: Relaxation, work: Workspace, g: int, side: int, n_upper: int)
     work.reached[g] = child
     _ask(nodes, ADD_SIDE, t, g, side, 0.0)
     _ask(nodes, ADD_MARGINS, child, g, 0, 0.0)
-    work.mark[CHANGED, t] = True
-    work.mark[CHANGED, child] = True
+    work.changed[t] = True
+    work.changed[child] = True
     if child < n_upper:
-        work.mark[STALE, 2 * child + 1] = True
-        work.mark[STALE, 2 * child + 2] = True
+        work.stale[2 * child + 1] = True
+        work.stale[2 * child + 2] = True
 
 
 # ---------------------------------------------------------------------- backends of the compiled loop

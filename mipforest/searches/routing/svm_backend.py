@@ -33,7 +33,7 @@ from mipforest.searches.routing.plunge import (
     WarmStart,
 )
 from mipforest.searches.routing.search import RoutingSearch
-from mipforest.searches.routing.svm_dual import BIAS, VALUE, SvmNodes, masked, svm_nodes
+from mipforest.searches.routing.svm_dual import SvmNodes, masked, svm_nodes
 from mipforest.trees.topology import subtree
 
 #: Inner products of the groups for all sets of features that nodes may use: 200 MB.
@@ -110,7 +110,7 @@ class SvmBackend(CompiledBackend):
         return where.astype(np.int32), flat[where]
 
     def _solution(self, nodes: SvmNodes) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return nodes.duals.w.copy(), nodes.duals.node[BIAS].copy(), nodes.duals.node[VALUE].copy()
+        return nodes.duals.w.copy(), nodes.duals.nodes["bias"].copy(), nodes.duals.nodes["value"].copy()
 
     def plunge(self, start: WarmNode, cutoff: float, max_steps: int, stop: IntArray) -> PlungeResult:
         """Plunge from an open node, with bounds of its subtrees where they are due and pay."""

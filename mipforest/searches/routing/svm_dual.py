@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mipforest.arrays import BoolArray, FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray, Records
 from mipforest.searches import implement, kernel
 from mipforest.searches.routing.interior_point import (
     CAPACITY,
@@ -62,17 +62,26 @@ _ACCURACY, _FINAL_ACCURACY = 1e-5, 1e-8
 #: Candidates of strong branching, the pair steps each gets on a side, and their tolerance.
 _CANDIDATES, _TRIAL_STEPS, _TRIAL_TOLERANCE = 4, 30.0, 1e-3
 
-#: What is stored of a variable: the variable, its bounds, r, what the score of its group lacks to r, and variable and
-#: lack while something is tried.
-BETA, LOW, HIGH, RATE, MISSING, KEPT, KEPT_MISSING = range(7)
+#: A variable: which one it is - ``2 g + c`` for the margin of class c (0: -1, 1: +1) of group g, ``2 G + g`` for its
+#: side - and its group; its value, its bounds, r, what the score of its group lacks to r; and value and lack while
+#: something is tried.
+VARIABLE = np.dtype(
+    [
+        ("number", "i8"),
+        ("group", "i8"),
+        ("beta", "f8"),
+        ("low", "f8"),
+        ("high", "f8"),
+        ("rate", "f8"),
+        ("missing", "f8"),
+        ("saved", "f8"),
+        ("saved_missing", "f8"),
+    ]
+)
 
-#: Which variable it is - ``2 g + c`` for the margin of class c (0: -1, 1: +1) of group g, ``2 G + g`` for its side -
-#: and its group.
-NUMBER, GROUP = range(2)
-
-#: What is stored of a node: its proven dual value, its bias, and least and most of what scores lack, among variables
-#: that can fall or rise.
-VALUE, BIAS, LEAST_FALLING, MOST_RISING = range(4)
+#: A node: its proven dual value, its bias, and least and most of what scores lack, among variables that can fall or
+#: rise.
+NODE = np.dtype([("value", "f8"), ("bias", "f8"), ("least_falling", "f8"), ("most_rising", "f8")])
 
 
 class Duals(NamedTuple):
@@ -84,12 +93,10 @@ class Duals(NamedTuple):
     ----------
     size
         (|B|,) number of variables.
-    name
-        (2, |B|, m) :data:`NUMBER` and :data:`GROUP` of the variables.
-    of
-        (7, |B|, m) what is stored of them.
-    node
-        (4, |B|) what is stored of the nodes.
+    variables
+        (|B|, m) records :data:`VARIABLE`.
+    nodes
+        (|B|,) records :data:`NODE`.
     w, score
         (|B|, p) weights and (|B|, G) scores ``w.x`` of the groups.
     X
@@ -101,9 +108,8 @@ class Duals(NamedTuple):
     """
 
     size: IntArray
-    name: IntArray
-    of: FloatArray
-    node: FloatArray
+    variables: Records
+    nodes: Records
     w: FloatArray
     score: FloatArray
     X: FloatArray
@@ -135,9 +141,8 @@ def empty_duals(groups: Groups, of_sets: Masked) -> Duals:
     m = 3 * G + 2  # a group that is tried on a side needs up to two more
     return Duals(
         size=np.zeros(n_nodes, np.int64),
-        name=np.zeros((2, n_nodes, m), np.int64),
-        of=np.zeros((7, n_nodes, m)),
-        node=np.zeros((4, n_nodes)),
+        variables=np.zeros((n_nodes, m), VARIABLE),
+        nodes=np.zeros(n_nodes, NODE),
         w=np.zeros((n_nodes, p)),
         score=np.zeros((n_nodes, G)),
         X=of_sets.X,
@@ -152,13 +157,10 @@ def add_variable(duals: Duals, t: int, number: int, g: int, r: float, capacity: 
     """Add a variable at 0 to a node: one that falls where r is below 0, else one that rises."""
     q = duals.size[t]
     duals.size[t] = q + 1
-    duals.name[NUMBER, t, q] = number
-    duals.name[GROUP, t, q] = g
-    duals.of[BETA, t, q] = 0.0
-    duals.of[LOW, t, q] = -capacity if r < 0.0 else 0.0
-    duals.of[HIGH, t, q] = capacity if r >= 0.0 else 0.0
-    duals.of[RATE, t, q] = r
-    duals.of[MISSING, t, q] = r - duals.score[t, g]
+    variable = duals.variables[t, q]
+    variable.number, variable.group, variable.beta = number, g, 0.0
+    variable.low, variable.high = -capacity if r < 0.0 else 0.0, capacity if r >= 0.0 else 0.0
+    variable.rate, variable.missing = r, r - duals.score[t, g]
 
 
 @kernel
@@ -178,47 +180,46 @@ def pair_steps(duals: Duals, t: int, tolerance: float, max_steps: float, stop: f
     -------
     Steps.
     """
-    K, square, name, of = duals.K[duals.mask[t]], duals.square[duals.mask[t]], duals.name, duals.of
-    n, steps, value, bias = duals.size[t], 0, duals.node[VALUE, t], 0.0
+    K, square, variables = duals.K[duals.mask[t]], duals.square[duals.mask[t]], duals.variables[t]
+    n, steps, value, bias = duals.size[t], 0, duals.nodes[t].value, 0.0
     while steps < max_steps:
         up, max_missing, down, least_missing = -1, -np.inf, -1, np.inf
         for q in range(n):
-            f, x = of[MISSING, t, q], of[BETA, t, q]
-            if f > max_missing and x < of[HIGH, t, q]:
-                max_missing, up = f, q
-            if f < least_missing and x > of[LOW, t, q]:
-                least_missing, down = f, q
+            variable = variables[q]
+            if variable.missing > max_missing and variable.beta < variable.high:
+                max_missing, up = variable.missing, q
+            if variable.missing < least_missing and variable.beta > variable.low:
+                least_missing, down = variable.missing, q
         if up < 0 or down < 0:
             bias = max_missing if up >= 0 else (least_missing if down >= 0 else 0.0)
             break
         bias = 0.5 * (max_missing + least_missing)
         if max_missing - least_missing < tolerance:
             break
-        i, max_gained = name[GROUP, t, up], 0.0
+        i, max_gained = variables[up].group, 0.0
         for q in range(n):
-            violation = max_missing - of[MISSING, t, q]
-            if violation > 0.0 and of[BETA, t, q] > of[LOW, t, q]:
-                j = name[GROUP, t, q]
+            variable = variables[q]
+            violation = max_missing - variable.missing
+            if violation > 0.0 and variable.beta > variable.low:
+                j = variable.group
                 curvature = max(square[i] + square[j] - 2.0 * K[i, j], LEAST_CURVATURE)
                 if violation * violation > max_gained * curvature:
                     max_gained, down = violation * violation / curvature, q
-        j = name[GROUP, t, down]
+        first, second = variables[up], variables[down]
+        j = second.group
         curvature = max(square[i] + square[j] - 2.0 * K[i, j], LEAST_CURVATURE)
-        violation = max_missing - of[MISSING, t, down]
-        step = min(
-            violation / curvature, of[HIGH, t, up] - of[BETA, t, up], of[BETA, t, down] - of[LOW, t, down]
-        )
-        of[BETA, t, up] = _at_bound(of[BETA, t, up] + step, of[LOW, t, up], of[HIGH, t, up])
-        of[BETA, t, down] = _at_bound(of[BETA, t, down] - step, of[LOW, t, down], of[HIGH, t, down])
+        violation = max_missing - second.missing
+        step = min(violation / curvature, first.high - first.beta, second.beta - second.low)
+        first.beta = _at_bound(first.beta + step, first.low, first.high)
+        second.beta = _at_bound(second.beta - step, second.low, second.high)
         for q in range(n):
-            g = name[GROUP, t, q]
-            of[MISSING, t, q] -= step * (K[i, g] - K[j, g])
+            g = variables[q].group
+            variables[q].missing -= step * (K[i, g] - K[j, g])
         value += step * violation - 0.5 * step * step * curvature
         steps += 1
         if value > stop:
             break
-    duals.node[VALUE, t] = value
-    duals.node[BIAS, t] = bias
+    duals.nodes[t].value, duals.nodes[t].bias = value, bias
     return steps
 
 
@@ -234,23 +235,23 @@ def _at_bound(x: float, low: float, high: float) -> float:
 @kernel
 def refresh(groups: Groups, duals: Duals, t: int) -> None:
     """Compute weights, scores, ``missing`` and the proven value of a node anew from its variables."""
-    X, name, of, w, score = duals.X[duals.mask[t]], duals.name, duals.of, duals.w, duals.score
-    n, p = duals.size[t], X.shape[1]
+    X, variables, w, score = duals.X[duals.mask[t]], duals.variables[t], duals.w, duals.score
+    n, p, node = duals.size[t], X.shape[1], duals.nodes[t]
     for j in range(p):
         w[t, j] = groups.pull[t, j]
     value, imbalance = 0.0, 0.0
     for q in range(n):
-        x = of[BETA, t, q]
+        x = variables[q].beta
         if x != 0.0:
-            value += x * of[RATE, t, q]
+            value += x * variables[q].rate
             imbalance += x
-            g = name[GROUP, t, q]
+            g = variables[q].group
             for j in range(p):
                 w[t, j] += x * X[g, j]
     for j in range(p):
         value -= 0.5 * w[t, j] * w[t, j]
     # What rounding leaves of the equality is charged: the bias of some optimal tree is bounded.
-    duals.node[VALUE, t] = value - abs(imbalance) * groups.bias_limit[t]
+    node.value = value - abs(imbalance) * groups.bias_limit[t]
     for g in range(len(X)):
         total = 0.0
         for j in range(p):
@@ -258,14 +259,13 @@ def refresh(groups: Groups, duals: Duals, t: int) -> None:
         score[t, g] = total
     least, most = np.inf, -np.inf
     for q in range(n):
-        f = of[RATE, t, q] - score[t, name[GROUP, t, q]]
-        of[MISSING, t, q] = f
-        if f < least and of[BETA, t, q] > duals.of[LOW, t, q]:
-            least = f
-        if f > most and of[BETA, t, q] < duals.of[HIGH, t, q]:
-            most = f
-    duals.node[LEAST_FALLING, t] = least
-    duals.node[MOST_RISING, t] = most
+        variable = variables[q]
+        variable.missing = variable.rate - score[t, variable.group]
+        if variable.missing < least and variable.beta > variable.low:
+            least = variable.missing
+        if variable.missing > most and variable.beta < variable.high:
+            most = variable.missing
+    node.least_falling, node.most_rising = least, most
 
 
 @kernel
@@ -284,20 +284,17 @@ def best_step(duals: Duals, t: int, g: int, r: float, capacity: float) -> tuple[
     gain, partner, step
         By what the value rises, the variable that moves too, -1 if there is none, and how far they move.
     """
-    K, square, name, of = duals.K[duals.mask[t]], duals.square[duals.mask[t]], duals.name, duals.of
-    own, direction, bound = r - duals.score[t, g], 1.0, LOW
+    K, square, variables = duals.K[duals.mask[t]], duals.square[duals.mask[t]], duals.variables[t]
+    own, direction, node = r - duals.score[t, g], -1.0 if r < 0.0 else 1.0, duals.nodes[t]
     best, partner, length = 0.0, -1, 0.0
-    if r < 0.0:
-        direction, bound = -1.0, HIGH
-        if own >= duals.node[MOST_RISING, t]:
-            return best, partner, length
-    elif own <= duals.node[LEAST_FALLING, t]:
+    if own >= node.most_rising if r < 0.0 else own <= node.least_falling:
         return best, partner, length
     for q in range(duals.size[t]):
-        violation = direction * (own - of[MISSING, t, q])
-        free = min(direction * (of[BETA, t, q] - of[bound, t, q]), capacity)
+        variable = variables[q]
+        violation = direction * (own - variable.missing)
+        free = min(variable.high - variable.beta if r < 0.0 else variable.beta - variable.low, capacity)
         if violation * free > best:
-            j = name[GROUP, t, q]
+            j = variable.group
             curvature = max(square[g] + square[j] - 2.0 * K[g, j], LEAST_CURVATURE)
             if violation * violation > 2.0 * best * curvature:
                 step = min(violation / curvature, free)
@@ -309,24 +306,25 @@ def best_step(duals: Duals, t: int, g: int, r: float, capacity: float) -> tuple[
 
 @kernel
 def interior_point(groups: Groups, duals: Duals, work: Workspace, t: int, limits: Limits) -> None:
-    """Solve a node's dual by an interior point; write a feasible point near its end into the row KEPT.
+    """Solve a node's dual by an interior point; write a feasible point near its end to ``saved``.
 
     That is 0 where only 0 is feasible, as all variables have one direction.
     """
-    X, name, of, m = duals.X[duals.mask[t]], duals.name, duals.of, duals.size[t]
+    X, variables, m = duals.X[duals.mask[t]], duals.variables[t], duals.size[t]
     p = X.shape[1]
     for j in range(p):
         work.f[OFFSET, j] = groups.pull[t, j]
     for r in range(m):
-        g, d = name[GROUP, t, r], 1.0 if of[HIGH, t, r] > 0.0 else -1.0
+        g, d = variables[r].group, 1.0 if variables[r].high > 0.0 else -1.0
         for j in range(p):
             work.Z[j, r] = d * X[g, j]
         work.Z[p, r] = d
-        work.v[REWARD, r], work.v[CAPACITY, r] = d * of[RATE, t, r], of[HIGH, t, r] - of[LOW, t, r]
+        work.v[REWARD, r] = d * variables[r].rate
+        work.v[CAPACITY, r] = variables[r].high - variables[r].low
     solve_rows(work, m, p, EUCLIDEAN, limits)
     round_to_feasible(work.v[A], work.Z[p], work.v[CAPACITY], m)
     for r in range(m):
-        of[KEPT, t, r] = work.Z[p, r] * work.v[A, r]
+        variables[r].saved = work.Z[p, r] * work.v[A, r]
 
 
 # ---------------------------------------------------------------------- logs of certificates
@@ -344,8 +342,9 @@ def _log_dual(log: FloatArray, kind: float, duals: Duals) -> None:
     for t in range(len(duals.size)):
         start, at = at, at + 1
         for q in range(duals.size[t]):
-            if duals.of[BETA, t, q] != 0.0:
-                log[at], log[at + 1] = duals.name[NUMBER, t, q], abs(duals.of[BETA, t, q])
+            variable = duals.variables[t, q]
+            if variable.beta != 0.0:
+                log[at], log[at + 1] = variable.number, abs(variable.beta)
                 at += 2
         log[start] = (at - start - 1) // 2
     log[0] = at
@@ -397,7 +396,7 @@ def svm_nodes(groups: Groups, of_sets: Masked, log: FloatArray) -> SvmNodes:
 @kernel
 def value_of(nodes: SvmNodes, t: int) -> float:
     """Return the proven value of node t."""
-    value: float = nodes.duals.node[VALUE, t]
+    value: float = nodes.duals.nodes[t].value
     return value
 
 
@@ -429,7 +428,8 @@ def warm_start(nodes: SvmNodes, t: int) -> None:
     """Take the variables of node t from the warm start."""
     duals = nodes.duals
     for q in range(duals.size[t]):
-        duals.of[BETA, t, q] = nodes.start[t, duals.name[NUMBER, t, q]]
+        variable = duals.variables[t, q]
+        variable.beta = nodes.start[t, variable.number]
     refresh(nodes.groups, duals, t)
 
 
@@ -442,18 +442,17 @@ def solve(nodes: SvmNodes, t: int, stop: float, brief: bool, final: bool) -> Non
         tolerance, max_steps, accuracy = _FINAL_TOLERANCE, 10.0 * _PAIR_STEPS, _FINAL_ACCURACY
     steps = pair_steps(duals, t, tolerance, max_steps, stop)
     refresh(groups, duals, t)
-    before = duals.node[VALUE, t]
+    before = duals.nodes[t].value
     if steps < max_steps or before > stop or brief:
         return
     interior_point(
         groups, duals, nodes.interior, t, Limits(stop, accuracy, 1.0, _INTERIOR_STEPS, groups.bias_limit[t])
     )
     for attempt in range(2):  # the second time puts the better point back
-        if attempt == 0 or duals.node[VALUE, t] < before:
+        if attempt == 0 or duals.nodes[t].value < before:
             for q in range(duals.size[t]):
-                other = duals.of[KEPT, t, q]
-                duals.of[KEPT, t, q] = duals.of[BETA, t, q]
-                duals.of[BETA, t, q] = other
+                variable = duals.variables[t, q]
+                variable.saved, variable.beta = variable.beta, variable.saved
             refresh(groups, duals, t)
 
 
@@ -482,24 +481,19 @@ def gain_of_margins(nodes: SvmNodes, t: int, g: int) -> float:
 @kernel
 def trial_gain(nodes: SvmNodes, t: int, g: int, side: int, slack: float) -> float:
     """Return the gain of node t by some pair steps with a group charged there (side 0) or kept on a side."""
-    duals = nodes.duals
-    of = duals.of
-    n, value, bias = duals.size[t], duals.node[VALUE, t], duals.node[BIAS, t]
+    duals, node, variables = nodes.duals, nodes.duals.nodes[t], nodes.duals.variables[t]
+    n, value, bias = duals.size[t], node.value, node.bias
     for q in range(n):
-        of[KEPT, t, q] = of[BETA, t, q]
-        of[KEPT_MISSING, t, q] = of[MISSING, t, q]
+        variables[q].saved, variables[q].saved_missing = variables[q].beta, variables[q].missing
     if side == 0:
         add_margins(nodes, t, g)
     else:
         add_side(nodes, t, g, side)
     pair_steps(duals, t, _TRIAL_TOLERANCE, _TRIAL_STEPS, value + slack)
-    gain: float = duals.node[VALUE, t] - value
+    gain: float = node.value - value
     for q in range(n):
-        of[BETA, t, q] = of[KEPT, t, q]
-        of[MISSING, t, q] = of[KEPT_MISSING, t, q]
-    duals.size[t] = n
-    duals.node[VALUE, t] = value
-    duals.node[BIAS, t] = bias
+        variables[q].beta, variables[q].missing = variables[q].saved, variables[q].saved_missing
+    duals.size[t], node.value, node.bias = n, value, bias
     return gain
 
 
@@ -510,7 +504,7 @@ def save(nodes: SvmNodes, t: int, at: int) -> None:
     for k in range(saved.shape[2]):
         saved[at, t, k] = 0.0
     for q in range(duals.size[t]):
-        saved[at, t, duals.name[NUMBER, t, q]] = duals.of[BETA, t, q]
+        saved[at, t, duals.variables[t, q].number] = duals.variables[t, q].beta
 
 
 @kernel
@@ -551,7 +545,7 @@ def _log_step(
     if known == 0.0:
         log[at + 4] += 1.0
     end = at + 1 + 4 * int(log[at + 4])
-    log[end], log[end + 1], log[end + 2], log[end + 3] = t, number, duals.name[NUMBER, t, partner], step
+    log[end], log[end + 1], log[end + 2], log[end + 3] = t, number, duals.variables[t, partner].number, step
     return gain
 
 
