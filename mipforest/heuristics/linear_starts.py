@@ -54,7 +54,6 @@ from mipforest.heuristics.node_problems import (
     NodeProblems,
     Split,
     bias_if_empty,
-    margin_split,
     passed,
     search_features,
     top_down,
@@ -123,88 +122,32 @@ def _node_svm(
 ) -> Split:
     few = len(sign) <= nodes.exact_up_to and not nodes.time.expired
     if nodes.budget is not None and nodes.budget[t] < X.shape[1] and few:
-        return exact_sparse_split(
-            X,
-            sign,
-            float(nodes.C[t]),
-            int(nodes.budget[t]),
-            nodes.alpha,
-            time_limit=time_limit,
-            weight=weight,
-            bias_if_empty=bias_if_empty(t),
-        )
+        return exact_sparse_split(t, X, sign, weight, nodes, time_limit)
     split = nodes.split(t, X, sign, weight)
     assert split is not None  # a plain support vector machine always has a solution
     return split
 
 
-def sparse_split(
-    X: FloatArray,
-    sign: FloatArray,
-    C: float,
-    budget: int,
-    alpha: float | None,
-    *,
-    weight: FloatArray | None = None,
-    right: BoolArray | None = None,
-    epsilon: float = 0.0,
-    bias_if_empty: float = 1.0,
-    quick: bool = False,
-) -> Split | None:
-    """Find a good split with few features.
-
-    Parameters
-    ----------
-    X, sign, C, weight, right, epsilon, bias_if_empty
-        As for :func:`~mipforest.heuristics.node_problems.margin_split`.
-    budget, alpha, quick
-        As for :func:`~mipforest.heuristics.node_problems.search_features`.
-
-    Returns
-    -------
-    A split within the budget (hard) or with its penalty in ``value`` (soft); ``None`` where none was found
-    that keeps the sides.
-    """
-
-    def fit(features: IntArray) -> Split | None:
-        return margin_split(
-            X, sign, C,
-            weight=weight, right=right, epsilon=epsilon, features=features, bias_if_empty=bias_if_empty,
-        )  # fmt: skip
-
-    return search_features(fit, X.shape[1], budget, alpha, quick=quick)
-
-
-def margin_value(
-    w: FloatArray, b: float, X: FloatArray, sign: FloatArray, C: float, weight: FloatArray | None = None
-) -> float:
-    """Return ``1/2 |w|^2 + C sum_i n_i max(0, 1 - y_i (w.x_i + b))`` of a split; weights n_i are 1 unless given."""
-    losses = np.maximum(0.0, 1.0 - sign * (X @ w + b))
-    return float(0.5 * w @ w + C * weighted_sum(losses, weight))
-
-
 def exact_sparse_split(
-    X: FloatArray,
-    sign: FloatArray,
-    C: float,
-    budget: int,
-    alpha: float | None,
-    *,
-    time_limit: float,
-    weight: FloatArray | None = None,
-    bias_if_empty: float = 1.0,
+    t: int, X: FloatArray, sign: FloatArray, weight: FloatArray, nodes: NodeProblems, time_limit: float
 ) -> Split:
-    """Solve the node's mixed-integer model (WS-SVM of D'Onofrio et al. 2024, section 5), sides free.
+    """Solve the mixed-integer model of a node with few features (WS-SVM of D'Onofrio et al. 2024, section 5).
 
     Parameters
     ----------
-    X, sign, C, budget, alpha, weight, bias_if_empty
-        As for :func:`sparse_split`.
+    t
+        The node, whose sides are free.
+    X, sign, weight
+        (n_t, p) samples that reach it, their labels, -1 or +1, and weights.
+    nodes
+        Support vector machines with a budget of features.
     time_limit
         Seconds; the best split known then is given back.
     """
-    known = sparse_split(X, sign, C, budget, alpha, weight=weight, bias_if_empty=bias_if_empty)
+    known = nodes.split(t, X, sign, weight)
     assert known is not None  # with free sides every support has a split
+    assert nodes.budget is not None
+    C, budget, alpha = float(nodes.C[t]), int(nodes.budget[t]), nodes.alpha
     if known.value == 0 or X.shape[1] <= budget:
         return known
     n, p = X.shape
@@ -215,8 +158,7 @@ def exact_sparse_split(
     xi = m.nonnegative("xi", n)
     s = m.binary("s", p)
     excess = m.nonnegative("u", upper=0.0 if alpha is None else np.inf)
-    losses = xi.sum() if weight is None else weight @ xi
-    m.minimize(0.5 * sum_squares(w) + C * losses + (alpha or 0.0) * excess)
+    m.minimize(0.5 * sum_squares(w) + C * (weight @ xi) + (alpha or 0.0) * excess)
     m.add("margin", sign * (X @ w + b) >= 1 - xi)
     m.add("above", w <= M_w * s)
     m.add("below", w >= -M_w * s)
@@ -237,7 +179,8 @@ def exact_sparse_split(
         return known
     weights = np.where(solution["s"] > 0.5, solution["w"], 0.0)
     bias = float(solution["b"])
-    found = with_penalty(Split(weights, bias, margin_value(weights, bias, X, sign, C, weight)), budget, alpha)
+    value = replace(nodes, budget=None).value(t, weights, bias, X, sign, weight)
+    found = with_penalty(Split(weights, bias, value), budget, alpha)
     return min(known, found, key=lambda split: split.value)
 
 

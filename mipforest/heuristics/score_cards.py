@@ -18,7 +18,7 @@ begins again; a card that is no worse is the next one to be disturbed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -348,6 +348,10 @@ class CardProblem:
         intercepts, losses = best_intercepts(levels[None].astype(np.float64), P, Q)
         return float(intercepts[0]), float(losses[0])
 
+    def least_loss(self, chosen: Iterable[tuple[int, int]]) -> float:
+        """Return the log-loss of rules with points at their best intercept."""
+        return self.refit(self.totals(chosen))[1]
+
     def loss(self, totals: IntArray, intercept: float) -> float:
         """Return the log-loss, a sum over the samples, of totals (g,) with an intercept."""
         score = totals + intercept
@@ -368,7 +372,7 @@ class CardProblem:
             Rules of the card; all that there may be unless given.
         """
         wanted = min(self.rules, self.n_features) if wanted is None else wanted
-        kept = [(self.refit(self.totals(fixed))[1], fixed)]
+        kept = [(self.least_loss(fixed), fixed)]
         best = (np.inf, fixed) if self.exact and len(fixed) < wanted else kept[0]
         for size in range(len(fixed) + 1, wanted + 1):
             longer: dict[Chosen, float] = {}
@@ -398,7 +402,7 @@ class CardProblem:
         width
             Of the :meth:`beam` that chooses them.
         """
-        best = self.refit(self.totals(chosen))[1]
+        best = self.least_loss(chosen)
         improved = True
         while improved:
             improved = False
@@ -416,7 +420,7 @@ class CardProblem:
         """Choose the cut of each rule anew among all of its feature, one after the other, until none is better."""
         if self.all_tried:
             return chosen
-        best, improved = self.refit(self.totals(chosen))[1], True
+        best, improved = self.least_loss(chosen), True
         while improved:
             improved = False
             for k, _ in chosen:
@@ -521,11 +525,6 @@ def _subsets(n: int, size: int) -> list[tuple[int, ...]]:
     return list(combinations(range(n), min(size, n)))
 
 
-def exact_loss(problem: CardProblem, chosen: Sequence[tuple[int, int]]) -> float:
-    """Return the log-loss of rules with points at their best intercept."""
-    return problem.refit(problem.totals(chosen))[1]
-
-
 #: Rules whose points change together, each by at most 1: 3 to this power are tried at once.
 TOGETHER = 5
 
@@ -592,7 +591,7 @@ def _local_optimum(cards: CardProblem, chosen: Chosen, budget: TimeBudget) -> tu
         if improved >= loss * (1 - SAME):
             break
         loss = improved
-    return chosen, cards.refit(cards.totals(chosen))[1]
+    return chosen, cards.least_loss(chosen)
 
 
 def optimise_points(cards: CardProblem, chosen: Chosen) -> tuple[Chosen, float]:
@@ -603,7 +602,7 @@ def optimise_points(cards: CardProblem, chosen: Chosen) -> tuple[Chosen, float]:
     chosen, loss
         The card, rules with 0 points left out, and its log-loss.
     """
-    loss = cards.refit(cards.totals(chosen))[1]
+    loss = cards.least_loss(chosen)
     improved = True
     while improved and chosen:
         improved = False

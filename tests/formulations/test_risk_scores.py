@@ -17,7 +17,6 @@ from mipforest.errors import ParameterError
 from mipforest.heuristics.score_cards import (
     CardProblem,
     best_intercepts,
-    exact_loss,
     saturated,
     shortest_between,
 )
@@ -144,7 +143,7 @@ def test_a_matrix_solver_gives_an_interval_around_the_log_loss():
     result = formulation.build(data).solve("highs", time_limit=30, gap=1e-6)
     cards = result.problem.instance.cards
     best = min(
-        exact_loss(cards, tuple(zip(rules, points, strict=True)))
+        cards.least_loss(tuple(zip(rules, points, strict=True)))
         for rules in combinations(range(cards.n_rules), 2)
         for points in product((-2, -1, 0, 1, 2), repeat=2)
         if cards.feature[rules[0]] != cards.feature[rules[1]]
@@ -226,7 +225,7 @@ def test_signs_that_no_optimum_needs_take_nothing_away():
         assert not (cards.up.all() and cards.down.all())
         best = [
             min(
-                exact_loss(problem, tuple(zip(rules, points, strict=True)))
+                problem.least_loss(tuple(zip(rules, points, strict=True)))
                 for rules in combinations(range(problem.n_rules), 2)
                 if problem.feature[rules[0]] != problem.feature[rules[1]]
                 for points in product(*([0, *problem.points_of(k).tolist()] for k in rules))

@@ -7,7 +7,7 @@ import pytest
 from tolerance import at_most, less
 
 from mipforest.data import Dataset
-from mipforest.heuristics.score_cards import CardProblem, exact_loss, exchange_rules, optimise_points
+from mipforest.heuristics.score_cards import CardProblem, exchange_rules, optimise_points
 from mipforest.time_budget import TimeBudget
 
 
@@ -24,14 +24,14 @@ def test_no_points_nearby_are_better_than_those_chosen_anew(exact):
     cards = cards_of(0, rules=3, exact=exact)
     begun = tuple((int(np.flatnonzero(cards.feature == j)[5]), 1) for j in (0, 2, 3))
     chosen, loss = optimise_points(cards, begun)
-    assert loss == pytest.approx(exact_loss(cards, chosen), rel=1e-10)
-    assert at_most(loss, exact_loss(cards, begun))
+    assert loss == pytest.approx(cards.least_loss(chosen), rel=1e-10)
+    assert at_most(loss, cards.least_loss(begun))
     assert {k for k, _ in chosen} <= {k for k, _ in begun}
     assert len(chosen) == 3 or not exact
     for moves in product((-1, 0, 1), repeat=len(chosen)):
         near = [(k, points + move) for (k, points), move in zip(chosen, moves, strict=True)]
         allowed = all(points in cards.points_of(k) or (points == 0 and not exact) for k, points in near)
-        assert not allowed or exact_loss(cards, near) >= loss * (1 - 1e-9)
+        assert not allowed or cards.least_loss(near) >= loss * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("settings", [{}, {"exact": True}, {"min_support": 10}])
@@ -41,7 +41,7 @@ def test_a_card_only_gets_better_and_the_seed_decides(settings):
     found, again = (exchange_rules(cards, begun, rounds=4, seed=3, budget=TimeBudget()) for _ in range(2))
     assert found == again
     assert at_most(found[1], loss)
-    assert found[1] == pytest.approx(exact_loss(cards, found[0]), rel=1e-10)
+    assert found[1] == pytest.approx(cards.least_loss(found[0]), rel=1e-10)
     features = [int(cards.feature[k]) for k, _ in found[0]]
     assert len(set(features)) == len(features) <= 4
     assert len(features) == 4 or "exact" not in settings
@@ -67,9 +67,9 @@ def test_of_many_cuts_starts_try_quantiles_and_then_those_of_the_features_of_a_c
     assert all((some.feature[rules] == j).all() for j, rules in tried.items())
     chosen, loss = some.polished(some.beam()[0])
     refined = some.refined(chosen)
-    assert at_most(best[1], exact_loss(some, refined))
-    assert at_most(exact_loss(some, refined), loss)
-    assert less(exact_loss(some, refined), loss) or {k for k, _ in refined} == {k for k, _ in chosen}
+    assert at_most(best[1], some.least_loss(refined))
+    assert at_most(some.least_loss(refined), loss)
+    assert less(some.least_loss(refined), loss) or {k for k, _ in refined} == {k for k, _ in chosen}
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -77,4 +77,4 @@ def test_without_time_there_is_a_card_with_all_the_rules_that_it_must_have(exact
     cards = cards_of(3, rules=3, exact=exact, budget=TimeBudget(0.0))
     chosen, loss = cards.polished(cards.beam()[0])
     assert len(chosen) == 3 or not exact
-    assert loss == pytest.approx(exact_loss(cards, chosen))
+    assert loss == pytest.approx(cards.least_loss(chosen))

@@ -14,8 +14,6 @@ from mipforest.data import Dataset
 from mipforest.heuristics.linear_starts import (
     exact_sparse_split,
     local_svm,
-    margin_value,
-    sparse_split,
     svm_path,
 )
 from mipforest.heuristics.node_problems import NodeProblems, Split, bias_if_empty, margin_split
@@ -134,10 +132,11 @@ def test_plain_node_is_a_support_vector_machine(seed, C):
     data = random_data(seed, n=25, p=3)
     split = margin_split(data.X, data.sign, C)
     svm = SVC(C=C, kernel="linear", tol=1e-7, max_iter=10**6).fit(data.X, data.sign)
-    theirs = margin_value(svm.coef_[0], float(svm.intercept_[0]), data.X, data.sign, C)
+    node = NodeProblems(np.array([C]), EPSILON)
+    theirs = node.value(0, svm.coef_[0], float(svm.intercept_[0]), data.X, data.sign, data.weights)
     assert split.value <= theirs * (1 + 1e-7)
     assert split.value == pytest.approx(theirs, rel=1e-3)
-    assert same(split.value, margin_value(split.w, split.b, data.X, data.sign, C))
+    assert same(split.value, node.value(0, split.w, split.b, data.X, data.sign, data.weights))
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.1, 1.0, 100.0]))
@@ -226,25 +225,24 @@ def best_of_all_supports(data, C, budget, alpha):
 def test_exact_sparse_split_equals_enumeration(seed, C, alpha, budget):
     data = random_data(seed, n=15, p=4)
     expected = best_of_all_supports(data, C, budget, alpha)
-    exact = exact_sparse_split(data.X, data.sign, C, budget, alpha, time_limit=60.0)
+    nodes = NodeProblems(np.array([C]), EPSILON, budget=np.array([budget]), alpha=alpha)
+    exact = exact_sparse_split(0, data.X, data.sign, data.weights, nodes, 60.0)
     assert exact.value == pytest.approx(expected, rel=2e-4)
     for quick in (False, True):
-        found = sparse_split(data.X, data.sign, C, budget, alpha, quick=quick)
+        found = nodes.split(0, data.X, data.sign, data.weights, quick=quick)
         assert found.value >= expected * (1 - 1e-6)
         nonzeros = int((found.w != 0).sum())
         assert alpha is not None or nonzeros <= budget
-        charged = (alpha or 0.0) * max(0, nonzeros - budget)
-        own = margin_value(found.w, found.b, data.X, data.sign, C)
-        assert found.value == pytest.approx(own + charged, rel=1e-6)
+        own = nodes.value(0, found.w, found.b, data.X, data.sign, data.weights)
+        assert found.value == pytest.approx(own, rel=1e-6)
 
 
 def test_a_budget_of_all_features_is_no_budget():
     data = random_data(2, n=20, p=3)
     free = margin_split(data.X, data.sign, 1.0)
-    assert exact_sparse_split(data.X, data.sign, 1.0, 3, None, time_limit=9.0).value == pytest.approx(
-        free.value
-    )
     nodes = NodeProblems(np.ones(1), EPSILON, budget=np.array([3]))
+    exact = exact_sparse_split(0, data.X, data.sign, data.weights, nodes, 9.0)
+    assert exact.value == pytest.approx(free.value)
     assert same(nodes.split(0, data.X, data.sign, data.weights).value, free.value)
 
 

@@ -141,7 +141,7 @@ class _Incumbent:
     def __init__(self, cards: CardProblem, chosen: Chosen) -> None:
         self.chosen = chosen
         complete = len(chosen) == cards.rules or not cards.exact
-        self.loss = cards.refit(cards.totals(chosen))[1] if complete else np.inf
+        self.loss = cards.least_loss(chosen) if complete else np.inf
         self.done = self.boxes = 0
 
     def update(self, loss: float, rules: IntArray, points: IntArray) -> None:

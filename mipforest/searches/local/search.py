@@ -21,7 +21,7 @@ from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import ClusterError
 from mipforest.objectives.leaf_losses import ClassLoss, LabelLoss, PinballLoss, PrescriptionLoss, TableLoss
 from mipforest.searches import compile_by
-from mipforest.searches.leaf_sums import TWO_CLASSES, kind_of_loss
+from mipforest.searches.leaf_sums import ABSOLUTE, TWO_CLASSES, kind_of_loss
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.searches.local.descent import search_from, search_hyperplanes_from
 from mipforest.searches.local.leaves import ACCURACY, LINEAR, PRESCRIPTION, statistics
@@ -96,6 +96,18 @@ class LocalResult:
     interrupted: bool
     kept: tuple[LocalTree, ...]
     lost: str = ""
+
+    def after(self, part: LocalResult) -> LocalResult:
+        """Return the result of a search whose starts worked on a part of the samples before."""
+        return replace(
+            self,
+            begun=part.begun,
+            visits=self.visits + part.visits,
+            moves=self.moves + part.moves,
+            ended=self.ended and part.ended,
+            interrupted=self.interrupted or part.interrupted,
+            lost=self.lost or part.lost,
+        )
 
 
 class StartResult(NamedTuple):
@@ -188,7 +200,6 @@ def local_search(
         require("local-search", "weights of a start", tree.w, least=-LARGEST_ADDED, most=LARGEST_ADDED)
         # Infinite ones send all samples to one side.
         require("local-search", "intercepts of a start", tree.b, least=-np.inf, most=np.inf)
-    samples, features = samples_of(problem, tie_break=tie_break, hyperplanes=hyperplanes)
     fixed: dict[str, Any] = {"hyperplanes": hyperplanes, "seed": seed, "tie_break": tie_break}
     on_part: LocalResult | None = None
     if starts > 0 and only is None and problem.margin is None and len(problem.X) >= MANY:
@@ -205,93 +216,120 @@ def local_search(
     if starts > 0 and only is None and problem.margin is not None:
         fitted = fitted_tree(problem, depth, seed, deadline)
         trees = trees if fitted is None else [fitted, *trees]
-    n_starts = len(trees) + starts
-    seeds = np.random.SeedSequence(seed).generate_state(n_starts, np.uint64) >> np.uint64(1)
-    values = np.full(n_starts, np.inf)
-    stop, report = np.zeros(1, np.int64), np.zeros((n_starts, 2), np.int64)
-    kept: list[StartResult] = []
-    search = search_hyperplanes_from if samples.hyperplanes >= 0 else search_from
-    some = max(1, round(np.sqrt(len(samples.rank))))
-    memory: SimpleQueue[Workspace] = SimpleQueue()
-
-    def run(r: int) -> StartResult:
-        work = memory.get() if not memory.empty() else workspace_for(samples, depth)
-        work.sums[:] = work.base_sums[:] = (
-            0.0  # coefficients of the start before would matter in the last digits
-        )
-        try:
-            drawn = 0 if r < len(trees) else len(samples.rank) if r == len(trees) else some
-            if r < len(trees):
-                _load_tree(trees[r], samples, features, work)
-            found = search(samples, work, drawn, kicks, int(seeds[r]), stop, report[r])
-            tree = _tree_of(problem, samples, features, work)
-            return StartResult(_objective(found, problem, samples), r, tree, report[r], not stop[0])
-        finally:
-            memory.put(work)
-
-    waiting = deque(range(n_starts) if only is None else [only])
-    cut_short, interrupted, lost = False, False, ""
-
-    def are_enough() -> bool:
-        """Return whether nothing better is left: starts before those that have it come to their end."""
-        return not waiting or (len(kept) == keep and kept[-1].value <= problem.offset)
-
-    def take(r: int, found: StartResult) -> None:
-        nonlocal kept, cut_short
-        values[r], report[r] = found.value, found.steps
-        cut_short |= not found.over
-        kept = sorted([*kept, found], key=lambda ended: ended[:2])[:keep]
-
-    def over() -> bool:
-        nonlocal interrupted
-        pool.publish(math.inf)
-        if on_progress is not None:  # also before a start has ended: a stop is heard by it
-            value = kept[0].value if kept else np.inf
-            interrupted |= bool(on_progress(value, -np.inf, int(report[:, 0].sum())))
-        return cut_short or interrupted or monotonic() >= deadline
-
+    search = _Starts(problem, depth, trees, starts, kicks, keep, **fixed)
     pool: Pool
     if dask is None:
-        pool = Threads(run, threads or os.cpu_count() or 1, stop, patience=ABANDONED_AFTER)
+        pool = Threads(search.start, threads or os.cpu_count() or 1, search.stop, patience=ABANDONED_AFTER)
     else:
         options = {**fixed, "starts": starts, "kicks": kicks, "trees": trees}
         limit = deadline - monotonic()
         pool = Workers(dask, Start, (problem, depth, options), budget or TimeBudget(), limit)
         deadline = pool.deadline
-    with pool:
-        ended = False
+    result = search.run(pool, deadline, on_progress, only)
+    return result if on_part is None else result.after(on_part)
+
+
+class _Starts:
+    """The starts of one search: tasks of a pool, and the best trees that they led to.
+
+    Attributes
+    ----------
+    stop
+        (1,) ends all starts of this process as soon as it is not 0.
+    """
+
+    def __init__(
+        self, problem: LocalProblem, depth: int, trees: Sequence[LocalTree], starts: int, kicks: int, keep: int, *,
+        hyperplanes: int, seed: int, tie_break: bool,
+    ) -> None:  # fmt: skip
+        self._problem, self._depth, self._trees = problem, depth, trees
+        self._kicks, self._keep = kicks, keep
+        self._samples, self._features = samples_of(problem, tie_break=tie_break, hyperplanes=hyperplanes)
+        n = len(trees) + starts
+        self._seeds = np.random.SeedSequence(seed).generate_state(n, np.uint64) >> np.uint64(1)
+        self._values, self._report = np.full(n, np.inf), np.zeros((n, 2), np.int64)
+        self._best: list[StartResult] = []
+        self._idle: SimpleQueue[Workspace] = SimpleQueue()
+        self._cut_short = self._interrupted = False
+        self.stop = np.zeros(1, np.int64)
+
+    def start(self, r: int) -> StartResult:
+        """Do a start."""
+        samples, p = self._samples, len(self._samples.rank)
+        work = workspace_for(samples, self._depth) if self._idle.empty() else self._idle.get()
+        # Coefficients of the start before would matter in the last digits.
+        work.sums[:] = work.base_sums[:] = 0.0
+        search = search_hyperplanes_from if samples.hyperplanes >= 0 else search_from
         try:
-            back = run_tasks(
-                pool, lambda: None if are_enough() else waiting.popleft(), pool.submit, take, over
-            )
-            ended = back and are_enough() and not cut_short and not interrupted
-        except ClusterError as error:
-            if not kept:
-                raise
-            lost = str(error)
+            drawn = p if r == len(self._trees) else max(1, round(np.sqrt(p)))
+            if r < len(self._trees):
+                drawn = 0
+                _load_tree(self._trees[r], samples, self._features, work)
+            found = search(samples, work, drawn, self._kicks, int(self._seeds[r]), self.stop, self._report[r])
+            tree = _tree_of(self._problem, samples, self._features, work)
+            value = _objective(found, self._problem, samples)
+            return StartResult(value, r, tree, self._report[r], not self.stop[0])
         finally:
-            stop[0] = 1
-    kept = kept or [run(0)]  # all that was elsewhere may be lost; a start that is stopped has a tree
-    visits, moves = report.sum(axis=0).tolist()
-    begun = int(np.isfinite(values).sum())
-    if on_part is not None:
-        begun, visits, moves = on_part.begun, visits + on_part.visits, moves + on_part.moves
-        interrupted |= on_part.interrupted
-        ended &= on_part.ended
-        lost = lost or on_part.lost
-    found_trees = tuple(found.tree for found in kept)
-    return LocalResult(
-        kept[0].value,
-        found_trees[0],
-        values,
-        begun,
-        visits,
-        moves,
-        ended,
-        interrupted,
-        found_trees,
-        lost,
-    )
+            self._idle.put(work)
+
+    def run(
+        self,
+        pool: Pool,
+        deadline: float,
+        on_progress: Callable[[float, float, int], bool | None] | None,
+        only: int | None,
+    ) -> LocalResult:
+        """Do all starts, or one alone, in a pool; the other parameters are those of :func:`local_search`."""
+        waiting = deque(range(len(self._values)) if only is None else [only])
+        ended, lost = False, ""
+
+        def are_enough() -> bool:
+            """Return whether nothing better is left: starts before those that have it come to their end."""
+            best = self._best
+            return not waiting or (len(best) == self._keep and best[-1].value <= self._problem.offset)
+
+        def following() -> int | None:
+            return None if are_enough() else waiting.popleft()
+
+        def should_stop() -> bool:
+            pool.publish(math.inf)
+            if on_progress is not None:  # also before a start has ended: a stop is heard by it
+                value = self._best[0].value if self._best else np.inf
+                self._interrupted |= bool(on_progress(value, -np.inf, int(self._report[:, 0].sum())))
+            return self._cut_short or self._interrupted or monotonic() >= deadline
+
+        with pool:
+            try:
+                back = run_tasks(pool, following, pool.submit, self._record, should_stop)
+                ended = back and are_enough() and not self._cut_short and not self._interrupted
+            except ClusterError as error:
+                if not self._best:
+                    raise
+                lost = str(error)
+            finally:
+                self.stop[0] = 1
+        # All that was elsewhere may be lost; a start that is stopped has a tree.
+        best = self._best or [self.start(0)]
+        visits, moves = self._report.sum(axis=0).tolist()
+        trees = tuple(found.tree for found in best)
+        return LocalResult(
+            value=best[0].value,
+            tree=trees[0],
+            values=self._values,
+            begun=int(np.isfinite(self._values).sum()),
+            visits=visits,
+            moves=moves,
+            ended=ended,
+            interrupted=self._interrupted,
+            kept=trees,
+            lost=lost,
+        )
+
+    def _record(self, r: int, found: StartResult) -> None:
+        """Record what a start has led to."""
+        self._values[r], self._report[r] = found.value, found.steps
+        self._cut_short |= not found.over
+        self._best = sorted([*self._best, found], key=lambda result: result[:2])[: self._keep]
 
 
 # ---------------------------------------------------------------------- a tree of fitted hyperplanes
@@ -473,15 +511,16 @@ def samples_of(
 
     They take 8 bytes per sample and feature: ranks and orders.
     """
-    y, n = np.asarray(problem.y, dtype=np.float64), len(problem.X)
+    n, oblique = len(problem.X), problem.margin is not None
     varies = problem.X.min(axis=0) < problem.X.max(axis=0)
     features = np.flatnonzero(varies if problem.allowed is None else varies & problem.allowed.any(axis=0))
     if len(features) == 0:
         features = np.zeros(1, np.int64)  # nothing splits, but there are orders
-    loss, weight = problem.loss, problem.weights
-    absolute, oblique = isinstance(loss, PinballLoss), problem.margin is not None
-    order = np.empty((len(features) + absolute, n), np.int32)
-    rank, distinct = np.empty((len(features), n), np.int32), []
+    p = len(features)
+    charged = _charged(problem, features, tie_break=tie_break)
+    absolute = charged.kind == ABSOLUTE
+    order, rank = np.empty((p + absolute, n), np.int32), np.empty((p, n), np.int32)
+    distinct, place = [np.zeros(0)], np.zeros(n, np.int32)
     for f, j in enumerate(features):
         column = problem.X[:, j]
         order[f] = np.argsort(column, kind="stable")
@@ -489,62 +528,87 @@ def samples_of(
         new = np.concatenate([[True], ascending[1:] > ascending[:-1]])
         rank[f, order[f]] = np.cumsum(new) - 1
         distinct.append(ascending[new])
-    centred, place, tie = np.zeros(n), np.zeros(n, np.int32), 0.0
-    if isinstance(loss, LabelLoss):
-        kind, values, unit = kind_of_loss(loss), problem.statistics, loss.baseline(y, weight)
-        if tie_break and problem.split_cost == 0 and (values == np.rint(values)).all():
-            tie = TIE / values.sum()
-        if problem.predicts_class and values.shape[1] == 2:
-            kind, values = TWO_CLASSES, np.column_stack([values[:, 0] - values[:, 1], values.sum(axis=1)])
-    elif isinstance(loss, PrescriptionLoss):
-        linear = problem.X[:, features] if problem.coefficient_cost is not None else None
-        values = statistics(loss, y, weight, linear, problem.coefficient_cost or 0.0)
-        kind, unit = PRESCRIPTION + loss.n_treatments, values[0, -3]
-    else:
-        kind, centred = kind_of_loss(loss), loss.centred(y, weight)
-        values = loss.statistics(centred, weight)
-        unit = float(np.abs(values[:, 1]).sum()) if absolute else loss.baseline(centred, weight)
-        if problem.coefficient_cost is not None:
-            kind, tie = LINEAR, 0.5 * problem.coefficient_cost
-            x = problem.X[:, features]
-            products = (x[:, :, None] * x[:, None, :]).reshape(n, -1)
-            values = np.column_stack(
-                [values, weight[:, None] * np.column_stack([x, centred[:, None] * x, products])]
-            )
-        if absolute:
-            order[-1] = np.argsort(centred, kind="stable")
-            place[order[-1]] = np.arange(n)
-    tolerance = (ACCURACY if kind == LINEAR else TOLERANCE) * max(float(unit), np.finfo(float).tiny)
-    if tie > 0 and kind != LINEAR:
-        tolerance = TIE_TOLERANCE * tie
+    if absolute:
+        order[-1] = np.argsort(charged.target, kind="stable")
+        place[order[-1]] = np.arange(n)
+    tolerance = (ACCURACY if charged.kind == LINEAR else TOLERANCE) * max(charged.unit, np.finfo(float).tiny)
+    if charged.tie > 0 and charged.kind != LINEAR:
+        tolerance = TIE_TOLERANCE * charged.tie
     many = n >= MANY and not oblique
-    if many:
-        tolerance = max(tolerance, COARSE * float(unit))
+    allowed = np.zeros((0, p), bool) if problem.allowed is None else problem.allowed[:, features]
     samples = Samples(
-        kind=kind,
+        kind=charged.kind,
         N_min=problem.N_min,
         rank=rank,
         order=order,
-        first=np.cumsum([0, *map(len, distinct)]),
-        distinct=np.concatenate([np.zeros(0), *distinct]),
-        X=np.ascontiguousarray(problem.X[:, features]) if oblique else np.zeros((0, len(features))),
-        value=np.ascontiguousarray(values),
-        target=centred if centred.ndim == 1 else np.zeros(n),  # read for the absolute loss
+        first=np.cumsum(list(map(len, distinct))),
+        distinct=np.concatenate(distinct),
+        X=np.ascontiguousarray(problem.X[:, features]) if oblique else np.zeros((0, p)),
+        value=np.ascontiguousarray(charged.statistics),
+        target=charged.target,
         place=place,
         split_cost=float(problem.split_cost) / _counted(problem),
         margin=problem.margin or 0.0,
-        tie=tie,
-        tolerance=tolerance,
-        pass_tolerance=COARSE_PASS * float(unit) if many else 0.0,
+        tie=charged.tie,
+        tolerance=max(tolerance, COARSE * charged.unit) if many else tolerance,
+        pass_tolerance=COARSE_PASS * charged.unit if many else 0.0,
         hyperplanes=hyperplanes if oblique else -1,
-        max_features=problem.max_features or len(features),
-        allowed=np.zeros((0, len(features)), np.uint8)
-        if problem.allowed is None
-        else problem.allowed[:, features].astype(np.uint8),
-        group=np.full(len(features), -1) if problem.group is None else problem.group[features],
-        level=loss.level,
+        max_features=problem.max_features or p,
+        allowed=allowed.astype(np.uint8),
+        group=np.full(p, -1) if problem.group is None else problem.group[features],
+        level=problem.loss.level,
     )
     return samples, features
+
+
+class _Charged(NamedTuple):
+    """What leaves are charged for.
+
+    Attributes
+    ----------
+    kind, statistics
+        Which loss, and the (n, V) statistics that it sums over leaves.
+    unit
+        Loss of one leaf.
+    tie
+        Weight of the impurity; of linear leaves, half the cost of their coefficients.
+    target
+        (n,) target of a regression.
+    """
+
+    kind: int
+    statistics: FloatArray
+    unit: float
+    tie: float
+    target: FloatArray
+
+
+def _charged(problem: LocalProblem, features: IntArray, *, tie_break: bool) -> _Charged:
+    """Return what leaves are charged for, where linear functions may use some features."""
+    y, n = np.asarray(problem.y, dtype=np.float64), len(problem.X)
+    loss, weight, tie = problem.loss, problem.weights, 0.0
+    x = problem.X[:, features] if problem.coefficient_cost is not None else None
+    if isinstance(loss, LabelLoss):
+        kind, values, unit = kind_of_loss(loss), problem.statistics, loss.baseline(y, weight)
+        if tie_break and problem.split_cost == 0 and (values == np.rint(values)).all():
+            tie = TIE / float(values.sum())
+        if problem.predicts_class and values.shape[1] == 2:
+            kind, values = TWO_CLASSES, np.column_stack([values[:, 0] - values[:, 1], values.sum(axis=1)])
+        return _Charged(kind, values, unit, tie, np.zeros(n))
+    if isinstance(loss, PrescriptionLoss):
+        values = statistics(loss, y, weight, x, problem.coefficient_cost or 0.0)
+        return _Charged(PRESCRIPTION + loss.n_treatments, values, float(values[0, -3]), 0.0, np.zeros(n))
+    kind, centred = kind_of_loss(loss), loss.centred(y, weight)
+    values = loss.statistics(centred, weight)
+    absolute = isinstance(loss, PinballLoss)
+    unit = float(np.abs(values[:, 1]).sum()) if absolute else loss.baseline(centred, weight)
+    if x is not None:
+        kind, tie = LINEAR, 0.5 * (problem.coefficient_cost or 0.0)
+        products = (x[:, :, None] * x[:, None, :]).reshape(n, -1)
+        more = weight[:, None] * np.column_stack([x, centred[:, None] * x, products])
+        values = np.column_stack([values, more])
+    # The target is read for the absolute loss.
+    return _Charged(kind, values, unit, tie, centred if centred.ndim == 1 else np.zeros(n))
 
 
 def _counted(problem: LocalProblem) -> int:

@@ -18,7 +18,7 @@ from mipforest.constraints import (
 )
 from mipforest.data import Dataset
 from mipforest.errors import Unsupported
-from mipforest.heuristics.score_cards import CardProblem, exact_loss, saturated
+from mipforest.heuristics.score_cards import CardProblem, saturated
 from mipforest.testing.formulation_conformance import repeated
 
 Ors, Ogrs = get_formulation("ors"), get_formulation("ogrs")
@@ -56,7 +56,7 @@ def best_by_trying(formulation, data):
         for rules in combinations(range(cards.n_rules), size):
             if len({int(cards.feature[k]) for k in rules}) == size:
                 points = [cards.points_of(k).tolist() for k in rules]
-                values += [exact_loss(cards, tuple(zip(rules, s, strict=True))) for s in product(*points)]
+                values += [cards.least_loss(tuple(zip(rules, s, strict=True))) for s in product(*points)]
     return min(values)
 
 
@@ -117,7 +117,7 @@ def test_the_cut_loop_keeps_added_rows_and_other_searches_refuse_them():
     result = problem.solve("cut-loop", time_limit=60, gap=1e-5)
     cards = formulation.bind(data, problem.topology).cards.with_all_signs()
     allowed = [
-        exact_loss(cards, tuple(zip(rules, points, strict=True)))
+        cards.least_loss(tuple(zip(rules, points, strict=True)))
         for size in (1, 2)
         for rules in combinations(range(cards.n_rules), size)
         for points in product((-2, -1, 1, 2), repeat=size)
