@@ -175,10 +175,10 @@ def forest_trees(
     halted
         Asked after every :data:`TREES_AT_ONCE` trees whether to leave out the rest.
     """
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
     if number == 0:
         return []
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
     forest = RandomForestClassifier if data.task == "classification" else RandomForestRegressor
     grown = forest(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed, warm_start=True)
     for count in range(TREES_AT_ONCE, number + TREES_AT_ONCE, TREES_AT_ONCE):

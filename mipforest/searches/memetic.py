@@ -655,6 +655,10 @@ class AlternatingSearch(TreeSearch):
     structures: ClassVar[tuple[type[Structure], ...]] = (UnivariateProblem,)
     proves: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
+    #: Trees of a random forest to begin with, and generations, unless the options say otherwise.
+    population: ClassVar[int] = 0
+    generations: ClassVar[int] = 0
+    message: ClassVar[str] = "no single split can be improved; alternating optimisation proves nothing"
 
     def search(
         self,
@@ -672,35 +676,26 @@ class AlternatingSearch(TreeSearch):
         # CART's own tree, with splits that save no errors yet: pruned, it would have fewer to improve.
         grown = cart(data, problem.topology, min_leaf=charges.N_min, seed=settings.seed)
         known = [grown] if start is None else [start, grown]
-        others = self._more_trees(problem, charges.N_min, settings, driver.over)
+        options = settings.solver_options
+        others = forest_trees(
+            data,
+            problem.topology,
+            options.get("population", self.population),
+            min_leaf=charges.N_min,
+            seed=settings.seed,
+            halted=driver.over,
+        )
         evolved = evolve(
             samples,
             [SplitTree.of(tree) for tree in (*known, *others)],
-            generations=self._generations(settings),
+            generations=options.get("generations", self.generations),
             seed=settings.seed,
             deadline=driver.deadline,
             on_progress=lambda value, n_trees: driver.report(nodes=n_trees, value=value / charges.unit),
         )
         driver.polish_and_offer(evolved.best.tree.complete(data, problem.topology), *known)
-        return driver.result(
-            -np.inf, ended=evolved.ended, nodes=evolved.n_trees, message=self._message(evolved)
-        )
-
-    def _more_trees(
-        self,
-        problem: ProblemData,  # noqa: ARG002
-        N_min: int,  # noqa: ARG002
-        settings: SolveSettings,  # noqa: ARG002
-        halted: Callable[[], bool],  # noqa: ARG002
-    ) -> list[Tree]:
-        """Grow more trees to begin with than the start and CART's."""
-        return []
-
-    def _generations(self, settings: SolveSettings) -> int:  # noqa: ARG002
-        return 0
-
-    def _message(self, evolved: MemeticResult) -> str:  # noqa: ARG002
-        return "no single split can be improved; alternating optimisation proves nothing"
+        message = self.message.format(evolved.n_trees)
+        return driver.result(-np.inf, ended=evolved.ended, nodes=evolved.n_trees, message=message)
 
 
 class MemeticSearch(AlternatingSearch):
@@ -712,18 +707,6 @@ class MemeticSearch(AlternatingSearch):
         "population": f"how many trees of a random forest to begin with ({POPULATION})",
         "generations": f"how often each of them is crossed with another ({GENERATIONS})",
     }
-
-    def _more_trees(
-        self, problem: ProblemData, N_min: int, settings: SolveSettings, halted: Callable[[], bool]
-    ) -> list[Tree]:
-        number = settings.solver_options.get("population", POPULATION)
-        return forest_trees(
-            problem.data, problem.topology, number, min_leaf=N_min, seed=settings.seed, halted=halted
-        )
-
-    def _generations(self, settings: SolveSettings) -> int:
-        generations: int = settings.solver_options.get("generations", GENERATIONS)
-        return generations
-
-    def _message(self, evolved: MemeticResult) -> str:
-        return f"the best of {evolved.n_trees} trees; a memetic search proves nothing"
+    population: ClassVar[int] = POPULATION
+    generations: ClassVar[int] = GENERATIONS
+    message: ClassVar[str] = "the best of {} trees; a memetic search proves nothing"

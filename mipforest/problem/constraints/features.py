@@ -16,7 +16,6 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.columns import (
     base_of,
-    column_of_features,
     counted_as_one,
     directions,
     features_named,
@@ -162,8 +161,32 @@ def _count_used(data: Dataset, names: tuple[str, ...], used: Any) -> int:
     return sum(bool(np.isin(features_named(data, name), list(used)).any()) for name in names)
 
 
+class _Budget(Constraint):
+    """A largest cost of groups of features that the tree uses together, each paid once."""
+
+    @property
+    def is_of_whole_tree(self) -> bool:
+        """It is."""
+        return True
+
+    @abstractmethod
+    def _row(self, data: Dataset) -> UsedRow:
+        """Return the groups, their costs and the limit."""
+
+    def holds(self, tree: Predictor, data: Dataset) -> Holding:
+        """Add the costs of the groups of which something is used."""
+        row, used = self._row(data), np.isin(np.arange(data.p), list(tree.features_used().overall))
+        groups = zip(row.groups, row.cost.tolist(), strict=True)
+        more = [cost for group, cost in groups if cost > 0 and not used[group].any()]
+        return self.at_most(row.paid(used), row.most, min(more, default=0.0))
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
+        """Pay for each group."""
+        return replace(own, budgets=(*own.budgets, self._row(problem.data)))
+
+
 @dataclass(frozen=True)
-class AtMostFeatures(Constraint):
+class AtMostFeatures(_Budget):
     """A largest number of columns that the tree uses.
 
     Attributes
@@ -189,48 +212,13 @@ class AtMostFeatures(Constraint):
         """The number."""
         return str(self.most)
 
-    @property
-    def is_of_whole_tree(self) -> bool:
-        """It is."""
-        return True
-
     def rows(self, problem: Built) -> None:
         """Add the row of :func:`mipforest.constraints.feature_budget` with costs of 1."""
         helpers.feature_budget(problem, self.most)
 
-    def holds(self, tree: Predictor, data: Dataset) -> Holding:
-        """Count the columns that are used."""
-        used = column_of_features(data)[list(tree.features_used().overall)]
-        return self.at_most(float(len(np.unique(used))), float(self.most), 1.0)
-
-    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
-        """Pay 1 for each column."""
-        groups = tuple(features_of_columns(problem.data))
-        return replace(own, budgets=(*own.budgets, UsedRow(groups, np.ones(len(groups)), float(self.most))))
-
-
-class _Budget(Constraint):
-    """A largest cost of groups of features that the tree uses together, each paid once."""
-
-    @property
-    def is_of_whole_tree(self) -> bool:
-        """It is."""
-        return True
-
-    @abstractmethod
     def _row(self, data: Dataset) -> UsedRow:
-        """Return the groups, their costs and the limit."""
-
-    def holds(self, tree: Predictor, data: Dataset) -> Holding:
-        """Add the costs of the groups of which something is used."""
-        row, used = self._row(data), np.isin(np.arange(data.p), list(tree.features_used().overall))
-        groups = zip(row.groups, row.cost.tolist(), strict=True)
-        more = [cost for group, cost in groups if cost > 0 and not used[group].any()]
-        return self.at_most(row.paid(used), row.most, min(more, default=0.0))
-
-    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:  # noqa: ARG002
-        """Pay for each group."""
-        return replace(own, budgets=(*own.budgets, self._row(problem.data)))
+        groups = tuple(features_of_columns(data))
+        return UsedRow(groups, np.ones(len(groups)), float(self.most))
 
 
 @dataclass(frozen=True)

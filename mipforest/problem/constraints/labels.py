@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -142,8 +142,30 @@ class LabelRows(Named, OfLabels):
         return Holding(value, limit, value >= limit - rounding, value <= limit + rounding)
 
 
+class _ShareByName(OfLabels):
+    """A limit on a share: the first two fields of a subclass are a name and the limit."""
+
+    _shares: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        named, limit = (own.name for own in fields(self)[:2])
+        object.__setattr__(self, limit, share(self.kind, getattr(self, limit)))
+        name(self.kind, getattr(self, named))
+
+    @classmethod
+    def parse(cls, text: str) -> list[Self]:
+        """Read ``NAME=SHARE``."""
+        return [cls(*named_share(cls.kind, part)) for part in listed(text)]  # type: ignore[call-arg]
+
+    @property
+    def words(self) -> str:
+        """Name and share."""
+        named, limit = (getattr(self, own.name) for own in fields(self)[:2])
+        return f"{named}={percent(limit)}"
+
+
 @dataclass(frozen=True)
-class Parity(OfLabels):
+class Parity(_ShareByName):
     """Shares of positive predictions of any two groups, by weight, within a tolerance of each other.
 
     Attributes
@@ -164,23 +186,11 @@ class Parity(OfLabels):
     groups: Any = field(default=None, compare=False, repr=False, metadata={"kept": False})
 
     kind: ClassVar[str] = "parity"
-    _shares: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "most", share(self.kind, self.most))
-        name(self.kind, self.column)
+        super().__post_init__()
         if self.positive is not None:
             name(self.kind, self.positive)
-
-    @classmethod
-    def parse(cls, text: str) -> list[Self]:
-        """Read ``COLUMN=SHARE``."""
-        return [cls(*named_share(cls.kind, part)) for part in listed(text)]
-
-    @property
-    def words(self) -> str:
-        """Column and tolerance."""
-        return f"{self.column}={percent(self.most)}"
 
     def with_groups(self, read: Callable[[str], Any]) -> Parity:
         """Return it with the groups that a function reads of its column."""
@@ -210,7 +220,7 @@ class Parity(OfLabels):
 
 
 @dataclass(frozen=True)
-class _Rate(OfLabels):
+class _Rate(_ShareByName):
     """A rate of a class that is at least a number.
 
     Attributes
@@ -223,22 +233,6 @@ class _Rate(OfLabels):
 
     label: str
     least: float
-
-    _shares: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "least", share(self.kind, self.least))
-        name(self.kind, self.label)
-
-    @classmethod
-    def parse(cls, text: str) -> list[Self]:
-        """Read ``CLASS=SHARE``."""
-        return [cls(*named_share(cls.kind, part)) for part in listed(text)]
-
-    @property
-    def words(self) -> str:
-        """Class and rate."""
-        return f"{self.label}={percent(self.least)}"
 
     def _sums(self, tree: Predictor, data: Dataset) -> tuple[FloatArray, BoolArray, BoolArray]:
         """Return weights with the sum 1, the samples of the class, and those that are predicted it."""
@@ -307,7 +301,7 @@ class F1(_Rate):
 
 
 @dataclass(frozen=True)
-class LimitLabel(OfLabels):
+class LimitLabel(_ShareByName):
     """At most a share of the training samples, by weight, are predicted a class or get a decision.
 
     Attributes
@@ -322,21 +316,6 @@ class LimitLabel(OfLabels):
     most: float
 
     kind: ClassVar[str] = "limit-label"
-    _shares: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "most", share(self.kind, self.most))
-        name(self.kind, self.label)
-
-    @classmethod
-    def parse(cls, text: str) -> list[Self]:
-        """Read ``LABEL=SHARE``."""
-        return [cls(*named_share(cls.kind, part)) for part in listed(text)]
-
-    @property
-    def words(self) -> str:
-        """Label and share."""
-        return f"{self.label}={percent(self.most)}"
 
     def rows(self, problem: Built) -> None:
         """Add the row of :func:`mipforest.constraints.limit_label`."""

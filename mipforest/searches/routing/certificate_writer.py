@@ -93,7 +93,7 @@ class CertificateWriter(ABC):
     def __init__(self, file: gzip.GzipFile, nodes: ConvexNodes, **header: Any) -> None:
         self._file, self._X, self._epsilon = file, nodes.X, nodes.epsilon
         self._G, self._n_nodes = len(nodes.X), len(nodes.C)
-        self._names = count(1)
+        self._names, self._capacity = count(1), _capacities(nodes)
         self.least = math.inf
         shape = {"depth": self._n_nodes.bit_length(), "samples": self._G, "features": nodes.X.shape[1]}
         digest = {"sha256": digest_of_samples(nodes.X, nodes.weight)}
@@ -131,6 +131,19 @@ class CertificateWriter(ABC):
         self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
 
+def _capacities(nodes: ConvexNodes) -> FloatArray:
+    """Return (|B|, 2 G K) capacities of the margins, as :class:`DualPoint` counts them; none is above the exact one."""
+    capacity = np.empty((len(nodes.C), len(nodes.X), 2, len(nodes.kinks)))
+    for size in np.unique(nodes.weight).tolist():
+        for t, penalty in enumerate(nodes.C.tolist()):
+            for k, change in enumerate(nodes.kinks[:, 1].tolist()):
+                exact = Fraction(penalty) * Fraction(size) * Fraction(change)
+                near = float(exact)
+                rounded = math.nextafter(near, 0.0) if Fraction(near) > exact else near
+                capacity[t, ..., k][nodes.weight == size] = rounded
+    return capacity.reshape(len(nodes.C), -1)
+
+
 class NodesWriter(CertificateWriter):
     """Follows the plunges of any convex nodes; parameters as for :class:`CertificateWriter`.
 
@@ -149,18 +162,7 @@ class NodesWriter(CertificateWriter):
             alpha=None if hard else nodes.alpha,
             **header,
         )
-        K = len(nodes.kinks)
         self._reward = np.tile(nodes.kinks[:, 0], 2 * self._G)
-        capacity = np.empty((self._n_nodes, self._G, 2, K))
-        for size in np.unique(nodes.weight).tolist():
-            for t, penalty in enumerate(nodes.C.tolist()):
-                for k, change in enumerate(nodes.kinks[:, 1].tolist()):
-                    limit = Fraction(penalty) * Fraction(size) * Fraction(change)
-                    near = float(limit)
-                    capacity[t, ..., k][nodes.weight == size] = (
-                        math.nextafter(near, 0.0) if Fraction(near) > limit else near
-                    )
-        self._capacity: FloatArray = capacity.reshape(self._n_nodes, -1)
 
     def record(self, node: int, reached: Any, log: list[Decision], *, stopped: bool) -> list[int]:  # noqa: ARG002
         """Write what a plunge has done; see :class:`CertificateWriter`."""
@@ -242,15 +244,13 @@ class NodesWriter(CertificateWriter):
         if point.written is not None:
             return point.written
         ks, margins = point.variables, 2 * self._G * len(self._nodes.kinks)
-        unit = max(math.frexp(float(point.amounts.max(initial=0.0)))[1] - BITS, LEAST_UNIT)
+        unit = _unit_for(float(point.amounts.max(initial=0.0)))
         margin, left = ks < margins, (ks >= margins) & (ks < margins + self._G)
         group = np.where(margin, ks // (margins // self._G), (ks - margins) % self._G)
         d = np.where(margin, 2 * (ks // len(self._nodes.kinks) % 2) - 1, np.where(left, -1, 1))
         at = np.where(margin, ks, 0)
         capacity = np.where(margin, self._capacity[point.t, at], np.inf)
-        limit = np.minimum(np.floor(np.ldexp(capacity, -unit)), MAX_UNITS).astype(np.int64)
-        amounts = np.minimum(np.rint(np.ldexp(point.amounts, -unit)).astype(np.int64), limit)
-        balance(amounts, d, limit)
+        amounts = _in_units(point.amounts, d, capacity, unit)
         rewards = np.where(margin, self._reward[at], np.where(left, self._epsilon, 0.0))
         earned = math.ldexp(float(amounts @ rewards), unit)
         u = np.ldexp((amounts * d) @ self._X[group], unit)
@@ -268,6 +268,19 @@ def _common_prefix(paths: Sequence[tuple[tuple[int, bool], ...]]) -> int:
     while all(len(path) > n and path[n] == paths[0][n] for path in paths):
         n += 1
     return n
+
+
+def _unit_for(largest: float) -> int:
+    """Return the exponent of the unit of a dual point with a largest entry."""
+    return max(math.frexp(largest)[1] - BITS, LEAST_UNIT)
+
+
+def _in_units(a: FloatArray, d: IntArray, capacity: FloatArray, unit: int) -> IntArray:
+    """Return variables (m,) as whole units within their capacities, that sum to 0 with their directions."""
+    limit = np.minimum(np.floor(np.ldexp(capacity, -unit)), MAX_UNITS).astype(np.int64)
+    amounts: IntArray = np.minimum(np.rint(np.ldexp(a, -unit)).astype(np.int64), limit)
+    balance(amounts, d, limit)
+    return amounts
 
 
 def balance(amounts: IntArray, d: IntArray, limit: IntArray) -> None:
@@ -315,14 +328,6 @@ class SvmWriter(CertificateWriter):
 
     def __init__(self, file: gzip.GzipFile, nodes: ConvexNodes, **header: Any) -> None:
         super().__init__(file, nodes, mipforest_certificate=1, **header)
-        cap = np.empty((self._n_nodes, self._G, 2))
-        for size in np.unique(nodes.weight).tolist():
-            for t, penalty in enumerate(nodes.C.tolist()):
-                above = Fraction(penalty * size) > Fraction(penalty) * Fraction(size)
-                cap[t][nodes.weight == size] = (
-                    math.nextafter(penalty * size, 0.0) if above else penalty * size
-                )
-        self._capacity = cap.reshape(self._n_nodes, 2 * self._G)
 
     def record(self, node: int, reached: NDArray[np.int16], log: FloatArray, *, stopped: bool) -> list[int]:
         """Write what a plunge has done; the first number of its log is where it ends."""
@@ -437,7 +442,7 @@ class SvmWriter(CertificateWriter):
     def _point(self, entries: _Entries, reached: IntArray, limit: float = 0.0) -> _Point:
         """Round a dual point, with steps up to ``limit``, to whole units; its balance and capacities are exact."""
         largest = max([limit, *(float(a.max(initial=0.0)) for _, a in entries)])
-        point = _Point(max(math.frexp(largest)[1] - BITS, LEAST_UNIT))
+        point = _Point(_unit_for(largest))
         for t, (ks, a) in enumerate(entries):
             margin = ks < 2 * self._G
             group = np.where(margin, ks // 2, ks - 2 * self._G)
@@ -445,9 +450,7 @@ class SvmWriter(CertificateWriter):
             right = (number >> np.maximum(np.frexp(number)[1] - (t + 1).bit_length() - 1, 0)) % 2
             d = 2 * np.where(margin, ks % 2, right) - 1
             capacity = np.where(margin, self._capacity[t, np.where(margin, ks, 0)], np.inf)
-            cap = np.minimum(np.floor(np.ldexp(capacity, -point.unit)), MAX_UNITS).astype(np.int64)
-            amounts = np.minimum(np.rint(np.ldexp(a, -point.unit)).astype(np.int64), cap)
-            balance(amounts, d, cap)
+            amounts = _in_units(a, d, capacity, point.unit)
             w = np.ldexp((amounts * d) @ self._X[group], point.unit)
             rewards = np.where(margin, 1.0, np.where(d < 0, self._epsilon, 0.0))
             point.value += math.ldexp(float(amounts @ rewards), point.unit) - 0.5 * float(w @ w)
