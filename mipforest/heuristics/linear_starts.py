@@ -56,6 +56,7 @@ from mipforest.heuristics.node_problems import (
     bias_if_empty,
     passed,
     search_features,
+    smooth_minimum,
     top_down,
     weighted_sum,
     with_penalty,
@@ -391,37 +392,11 @@ def logistic_split(
     Split
         With the objective as its value.
     """
-    p = X.shape[1]
-    n = np.ones(len(sign)) if weight is None else weight
-    total = C * float(n.sum())
-
-    def objective(parts: FloatArray) -> tuple[float, FloatArray]:
-        w, b = parts[:p] - parts[p : 2 * p], parts[-1]
-        margin = sign * (X @ w + b)
-        value = C * weighted_sum(np.logaddexp(0.0, -margin), n)
-        pull = -C * n * sign * expit(-margin)
-        slope = X.T @ pull
-        charge, charge_slopes = norm.of_parts(parts[:-1])
-        gradient = np.concatenate([slope, -slope, [pull.sum()]])
-        gradient[:-1] += charge_slopes
-        return (value + charge) / total, gradient / total
-
-    from scipy.optimize import minimize  # late: slow to import, and most runs do without
-
-    found = minimize(
-        objective,
-        np.zeros(2 * p + 1),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, None)] * (2 * p) + [(None, None)],
-        options={
-            "gtol": GRADIENT_TOLERANCE,
-            "ftol": 0.0,
-            "maxiter": MAX_ITERATIONS,
-            "maxfun": 2 * MAX_ITERATIONS,
-        },
-    )
-    w, b = found.x[:p] - found.x[p : 2 * p], float(found.x[-1])
+    w, b = smooth_minimum(
+        X, sign, C, weight, norm,
+        lambda margins: (np.logaddexp(0.0, -margins), -expit(-margins)),
+        {"maxiter": MAX_ITERATIONS, "gtol": GRADIENT_TOLERANCE},
+    )  # fmt: skip
     return Split(w, b, logistic_value(w, b, X, sign, C, norm, weight))
 
 

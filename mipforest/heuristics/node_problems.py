@@ -46,7 +46,7 @@ from mipforest.objectives.losses import (
 )
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import get_solver
-from mipforest.solvers.solution import Status
+from mipforest.solvers.solution import Solution, Status
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import (
@@ -159,25 +159,35 @@ def margin_split(
     if right is not None:
         m.add("right", score[kept & right] >= 0)
         m.add("left", score[kept & ~right] <= -epsilon)
+    solution = _solved(m, time_limit)
+    if solution is None:
+        return None
+    weights, bias = _weights(solution, X, used), float(solution["b"])
+    if right is not None and kept.any():
+        bias = keep_sides(X[kept], weights, right[kept], bias)
+    losses = weighted_sum(loss.values(X @ weights + bias, sign), weight)
+    return Split(weights, bias, norm.value(weights) + C * losses)
+
+
+def _solved(m: Model, time_limit: float | None) -> Solution | None:
+    """Return the solution of a node's model, ``None`` where there is none, or none was found in time."""
     form = m.matrix()
     solver = "clarabel" if form.is_quadratic else "highs"
     try:
         solution = get_solver(solver).solve(form, SolveSettings(time_limit=time_limit))
     except SolverError:  # a penalty beyond the solver's arithmetic
         return None
-    # LIMIT says that numbers are too small for a proof; the value below is that of the definition.
-    if solution.x is None or solution.status not in (Status.OPTIMAL, Status.LIMIT):
-        return None
-    weights = np.zeros(X.shape[1])
-    weights[used] = solution["w"]
-    weights = clear_residue(weights[None], X)[
-        0
-    ]  # by the rule of decoded trees, which use the same features then
-    bias = float(solution["b"])
-    if right is not None and kept.any():
-        bias = keep_sides(X[kept], weights, right[kept], bias)
-    losses = weighted_sum(loss.values(X @ weights + bias, sign), weight)
-    return Split(weights, bias, norm.value(weights) + C * losses)
+    # LIMIT says that numbers are too small for a proof; values are those of the definition.
+    found = solution.x is not None and solution.status in (Status.OPTIMAL, Status.LIMIT)
+    return solution if found else None
+
+
+def _weights(solution: Solution, X: FloatArray, used: IntArray) -> FloatArray:
+    """Return the (p,) weights of a solution, cleared as those of decoded trees, which use the same features then."""
+    weights = np.zeros((1, X.shape[1]))
+    weights[0, used] = solution["w"]
+    cleared: FloatArray = clear_residue(weights, X)[0]
+    return cleared
 
 
 def least_norm_split(
@@ -205,9 +215,8 @@ def least_norm_split(
     -------
     The split, or ``None`` if no hyperplane keeps the sides, or none was found in time.
     """
-    nothing = np.zeros(X.shape[1])
     if (right == right[0]).all():
-        return Split(nothing, bias_of_one_side if right[0] else -bias_of_one_side, 0.0)
+        return Split(np.zeros(X.shape[1]), bias_of_one_side if right[0] else -bias_of_one_side, 0.0)
     used = np.arange(X.shape[1]) if features is None else features
     m = Model("sides")
     w, b = m.continuous("w", len(used)), m.continuous("b")
@@ -215,18 +224,10 @@ def least_norm_split(
     m.minimize(norm.declare(m, w))
     m.add("right", score[right] >= 0)
     m.add("left", score[~right] <= -1)
-    form = m.matrix()
-    try:
-        solution = get_solver("clarabel" if form.is_quadratic else "highs").solve(
-            form, SolveSettings(time_limit=time_limit)
-        )
-    except SolverError:
+    solution = _solved(m, time_limit)
+    if solution is None:
         return None
-    if solution.x is None or solution.status not in (Status.OPTIMAL, Status.LIMIT):
-        return None
-    weights = nothing.copy()
-    weights[used] = solution["w"]
-    weights = clear_residue(weights[None], X)[0]
+    weights = _weights(solution, X, used)
     scores = X @ weights
     low, high = float(scores[~right].max()), float(scores[right].min())
     if not high > low:
@@ -277,44 +278,67 @@ def smoothed_split(
     if constant is not None:
         return constant
     used = np.arange(X.shape[1]) if features is None else features
-    n = np.ones(len(sign)) if weight is None else weight
-    chosen, p, total = X[:, used], len(used), C * float(n.sum())
     intercepts, slopes = np.append(loss.intercepts, 0.0), np.append(loss.slopes, 0.0)
 
-    def softened(w: FloatArray, b: float) -> tuple[float, FloatArray]:
-        """Return the value of the smooth loss, and (K, n) weights of its lines."""
-        lines = intercepts[:, None] + slopes[:, None] * (sign * (chosen @ w + b))
+    def softened(margins: FloatArray) -> tuple[FloatArray, FloatArray]:
+        lines = intercepts[:, None] + slopes[:, None] * margins
         largest = lines.max(axis=0)
         weights = np.exp((lines - largest) / SMOOTHING)
         sums = weights.sum(axis=0)
-        return C * weighted_sum(largest + SMOOTHING * np.log(sums), n), weights / sums
+        return largest + SMOOTHING * np.log(sums), slopes @ (weights / sums)
 
-    def objective(parts: FloatArray) -> tuple[float, FloatArray]:
-        value, weights = softened(parts[:p] - parts[p : 2 * p], parts[-1])
-        pull = C * n * sign * (slopes @ weights)
-        slope = chosen.T @ pull
-        charge, charge_slopes = norm.of_parts(parts[:-1])
-        gradient = np.concatenate([slope + charge_slopes[:p], -slope + charge_slopes[p:], [pull.sum()]])
-        return (value + charge) / total, gradient / total
-
-    bounds = [(0.0, None)] * (2 * p) + [(None, None)]
-    options = {
-        "maxiter": SMOOTH_ITERATIONS,
-        "maxfun": 2 * SMOOTH_ITERATIONS,
-        "ftol": 0.0,
-        "gtol": SMOOTH_SLOPE / total,
-    }
-    from scipy.optimize import minimize  # late: slow to import, and most runs do without
-
-    found = minimize(
-        objective, np.zeros(2 * p + 1), jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    )
-    w, b = found.x[:p] - found.x[p : 2 * p], float(found.x[-1])
+    total = C * (len(sign) if weight is None else float(weight.sum()))
+    chosen, limits = X[:, used], {"maxiter": SMOOTH_ITERATIONS, "gtol": SMOOTH_SLOPE / total}
+    w, b = smooth_minimum(chosen, sign, C, weight, norm, softened, limits)
     value = norm.value(w) + C * weighted_sum(loss.values(chosen @ w + b, sign), weight)
-
     spread = np.zeros(X.shape[1])
     spread[used] = w
     return Split(spread, b, value)
+
+
+def smooth_minimum(
+    X: FloatArray,
+    sign: FloatArray,
+    C: float,
+    weight: FloatArray | None,
+    norm: Norm,
+    loss: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    limits: Mapping[str, float],
+) -> tuple[FloatArray, float]:
+    """Return the weights (p,) and the bias that minimise a norm plus C times a smooth loss, by L-BFGS-B.
+
+    Weights are the difference of two nonnegative parts, so that an l1 norm is linear.
+
+    Parameters
+    ----------
+    X, sign, C, weight, norm
+        As for :func:`margin_split`.
+    loss
+        Returns the (n,) losses at some margins (n,), and their slopes.
+    limits
+        Most iterations (``maxiter``), and the slope of the objective, relative to C times the samples' weight, at which
+        to end (``gtol``).
+    """
+    n, p = np.ones(len(sign)) if weight is None else weight, X.shape[1]
+    total = C * float(n.sum())
+
+    def objective(parts: FloatArray) -> tuple[float, FloatArray]:
+        losses, slopes = loss(sign * (X @ (parts[:p] - parts[p : 2 * p]) + parts[-1]))
+        pull = C * n * sign * slopes
+        slope = X.T @ pull
+        charge, charge_slopes = norm.of_parts(parts[:-1])
+        gradient = np.concatenate([slope, -slope, [pull.sum()]])
+        gradient[:-1] += charge_slopes
+        return (C * weighted_sum(losses, n) + charge) / total, gradient / total
+
+    from scipy.optimize import minimize  # late: slow to import, and most runs do without
+
+    bounds = [(0.0, None)] * (2 * p) + [(None, None)]
+    options = {"ftol": 0.0, "maxfun": 2 * limits["maxiter"], **limits}
+    found = minimize(
+        objective, np.zeros(2 * p + 1), jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    return found.x[:p] - found.x[p : 2 * p], float(found.x[-1])
 
 
 def many_sample_split(

@@ -618,7 +618,7 @@ def evolve(
         stopped = stopped or (on_progress is not None and bool(on_progress(best.value, n_trees)))
         return stopped
 
-    def over() -> bool:
+    def count_and_stop() -> bool:
         nonlocal n_trees
         n_trees += 1
         return halted()
@@ -626,7 +626,7 @@ def evolve(
     for tree in trees:
         population.append(samples.improve(tree, halted=halted))
         best = min(best, population[-1], key=lambda found: found.value)
-        if over():
+        if count_and_stop():
             return MemeticResult(best, n_trees, (best.value,), ended=False)
     values.append(best.value)
     n = len(samples.X)
@@ -641,7 +641,7 @@ def evolve(
                 population[i] = found
             if found.value < best.value:
                 best = found
-            if over():
+            if count_and_stop():
                 return MemeticResult(best, n_trees, (*values, best.value), ended=False)
         values.append(best.value)
     return MemeticResult(best, n_trees, tuple(values), ended=True)

@@ -133,10 +133,10 @@ class Threads(Pool):
 
 def run_tasks(
     pool: Pool,
-    following: Callable[[], _T | None],
+    next_task: Callable[[], _T | None],
     submit: Callable[[_T], Future[Any]],
-    take: Callable[[_T, Any], None],
-    over: Callable[[], bool],
+    record: Callable[[_T, Any], None],
+    should_stop: Callable[[], bool],
 ) -> bool:
     """Hand out tasks until none is left, or the search is to end; a lost one is handed out again.
 
@@ -144,13 +144,13 @@ def run_tasks(
     ----------
     pool
         Where they run.
-    following
+    next_task
         Returns the next task, ``None`` where there is none at present.
     submit
         Hands it to the pool.
-    take
+    record
         Called with a task and what it has found.
-    over
+    should_stop
         Asked after results, and every :data:`INTERVAL` seconds, whether to end.
 
     Returns
@@ -166,7 +166,7 @@ def run_tasks(
     running, lost, ends = dict[Future[Any], _T](), deque[_T](), False
     while True:
         while not ends and len(running) < pool.at_once:
-            task = lost.popleft() if lost else following()
+            task = lost.popleft() if lost else next_task()
             if task is None:
                 break
             running[submit(task)] = task
@@ -177,8 +177,8 @@ def run_tasks(
             if found is None:
                 lost.append(task)
             else:
-                take(task, found)
-        ends = over() or ends
+                record(task, found)
+        ends = should_stop() or ends
         if ends:
             pool.stop()
             if pool.is_given_up:

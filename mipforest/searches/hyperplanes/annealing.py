@@ -33,7 +33,7 @@ def annealed(
     widths: Sequence[float],
     *,
     iterations: int = ITERATIONS,
-    over: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Hyperplanes:
     """Return a tree near another one, improved on the smoothed tree, without its objective.
 
@@ -45,7 +45,7 @@ def annealed(
         Widths of the splits, in scores, one after the other.
     iterations
         Iterations of L-BFGS for each.
-    over
+    should_stop
         Asked at each evaluation: whether to end with the best hyperplanes so far.
     """
     from scipy.optimize import minimize  # late: slow to import, and most runs do without
@@ -72,7 +72,7 @@ def annealed(
             value += float(size.sum())
             if value < least:
                 least, best = value, point.copy()
-            if over():
+            if should_stop():
                 raise Stopped
             gradient = np.concatenate([(free * (slopes @ X + slopes_of_norm)).ravel(), slopes.sum(axis=1)])
             return unit * value, unit * gradient

@@ -118,7 +118,7 @@ def move_out_of_gap(
     rng: np.random.Generator,
     *,
     accuracy: float,
-    over: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Hyperplanes:
     """Return a feasible tree near another one, found by line moves with a rising price, with its objective."""
     best = made_feasible(problem, tree, accuracy=accuracy)
@@ -126,9 +126,9 @@ def move_out_of_gap(
         return best
     moved = tree
     for price in PRICES:
-        if over():
+        if should_stop():
             break
-        moved = _along_lines(problem, moved, price, LINES, rng, over)
+        moved = _along_lines(problem, moved, price, LINES, rng, should_stop)
         moved = problem.refitted(moved, accuracy=accuracy)
         if problem.feasible(moved):
             break
@@ -141,12 +141,12 @@ def improve_feasible(
     rng: np.random.Generator,
     *,
     accuracy: float,
-    over: Callable[[], bool] = lambda: False,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Hyperplanes:
     """Return a feasible tree that is no worse than another one, found by line moves with the highest price."""
     best = tree
-    while not over() and problem.n_upper:
-        moved = _along_lines(problem, best, PRICES[-1], 2 * LINES, rng, over)
+    while not should_stop() and problem.n_upper:
+        moved = _along_lines(problem, best, PRICES[-1], 2 * LINES, rng, should_stop)
         found = made_feasible(problem, moved, accuracy=accuracy)
         if not found.value < best.value * (1.0 - ROUND_GAIN):
             return min(best, found, key=lambda each: each.value)
@@ -160,12 +160,12 @@ def _along_lines(
     price: float,
     count: int,
     rng: np.random.Generator,
-    over: Callable[[], bool],
+    should_stop: Callable[[], bool],
 ) -> Hyperplanes:
     """Return a tree after line moves with a price: along the scales of all nodes, then along random lines."""
     descent = LineDescent(problem, problem.valued(tree), price)
     for k in range(problem.n_upper + count):
-        if over():
+        if should_stop():
             break
         scales = k < problem.n_upper
         t = k if scales else int(rng.integers(problem.n_upper))

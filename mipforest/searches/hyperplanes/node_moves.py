@@ -261,10 +261,10 @@ class NodeMoves:
         found = self.priced(tree.moved(t, w, b), t, members[t], cutoff - tree.value + own)
         return None if found is None else problem.valued(found[0])
 
-    def descend(self, tree: Hyperplanes, failures: int, over: Callable[[], bool]) -> Hyperplanes:
+    def descend(self, tree: Hyperplanes, failures: int, should_stop: Callable[[], bool]) -> Hyperplanes:
         """Take steps that lower the objective, until so many in a row have failed."""
         failed = 0
-        while failed < failures and not over():
+        while failed < failures and not should_stop():
             found = self.step(tree, tree.value * (1.0 - GAIN))
             if found is not None and found.value < tree.value * (1.0 - GAIN):
                 tree, failed = found, 0

@@ -24,6 +24,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import Any, ClassVar
 
@@ -201,19 +202,19 @@ def search_on(
         share = kicks // count + (number < kicks % count)
         return workers.submit(number, share, trees if number == 0 else (), seed, seconds)
 
-    def take(number: int, found: HyperplanesResult) -> None:  # noqa: ARG001
+    def record(number: int, found: HyperplanesResult) -> None:  # noqa: ARG001
         nonlocal best, steps, done
         steps, done = steps + found.steps, done + found.ended
         best = min(best, found.tree, key=lambda tree: tree.value)
 
-    def over() -> bool:
+    def should_stop() -> bool:
         nonlocal interrupted
         workers.publish(np.inf)
         interrupted |= on_progress(best.value, steps)
         return interrupted or monotonic() >= workers.deadline
 
     try:
-        run_tasks(workers, lambda: next(following, None), submit, take, over)
+        run_tasks(workers, lambda: next(following, None), submit, record, should_stop)
     except ClusterError as error:
         if not np.isfinite(best.value):
             raise
@@ -265,21 +266,21 @@ class _Search:
                 self.deadline if whole or not np.isfinite(time) else self.began + share * time
             )
             few = whole and rows_at_most(problem) <= MAX_ROWS and problem.n_upper > 0
-            descents: _Descents = (_Routings if few else _Descents)(problem, whole=whole, over=self._over)
+            descents: _Descents = (_Routings if few else _Descents)(
+                problem, whole=whole, should_stop=self.should_stop
+            )
+            begun: list[_Task] = [partial(descents.promote, tree) for tree in pool]
             if k == 0:
-                begun = [descents.promote(tree) for tree in pool]
-                begun += [descents.start(first + r) for r in range(starts)]
-            else:
-                begun = [descents.promote(tree) for tree in pool]
+                begun += [partial(descents.start, first + r) for r in range(starts)]
             found, ended = self._run_tasks(begun)
             complete &= ended
             pool = _best([*(each.tree for each in found), *(pool if k == 0 and whole else [])], KEPT)
             until = round(share * kicks)
-            while done < until and pool and not self._over():
+            while done < until and pool and not self.should_stop():
                 size = min(GROUP, until - done)
-                tasks = [descents.kick(pool) for _ in range(size)]
+                tasks: list[_Task] = [partial(descents.kick, pool)] * size
                 if whole and not few and np.isfinite(self.best.value):
-                    tasks[-1] = descents.improve_incumbent(self.best, pool)
+                    tasks[-1] = partial(descents.improve_incumbent, self.best, pool)
                 found, ended = self._run_tasks(tasks)
                 complete &= ended
                 pool, done = _best([*pool, *(each.tree for each in found)], KEPT), done + size
@@ -295,7 +296,7 @@ class _Search:
         sizes = [size for size in SAMPLES if n >= MUCH_LARGER * size]
         return [*(self.problem.sample(np.sort(order[:size])) for size in sizes), self.problem]
 
-    def _over(self) -> bool:
+    def should_stop(self) -> bool:
         return self.stopped or self.clock() >= self.sample_deadline
 
     def _run_tasks(self, tasks: Sequence[_Task]) -> tuple[list[_TaskResult], bool]:
@@ -305,10 +306,10 @@ class _Search:
         found: dict[int, _TaskResult] = {}
         following = iter(range(len(tasks)))
 
-        def take(k: int, result: _TaskResult) -> None:
+        def record(k: int, result: _TaskResult) -> None:
             found[k], self.steps = result, self.steps + 1
 
-        def over() -> bool:
+        def should_stop() -> bool:
             feasible = [each.feasible.value for each in found.values() if each.feasible is not None]
             if self.on_progress(min([self.best.value, *feasible]), self.steps):
                 self.stopped = self.interrupted = True
@@ -316,12 +317,18 @@ class _Search:
             return self.stopped
 
         with Threads(lambda k: tasks[k](np.random.default_rng(seeds[k])), self.threads) as pool:
-            run_tasks(pool, lambda: None if self._over() else next(following, None), pool.submit, take, over)
+            run_tasks(
+                pool,
+                lambda: None if self.should_stop() else next(following, None),
+                pool.submit,
+                record,
+                should_stop,
+            )
         ended = [found[k] for k in sorted(found)]
         for each in ended:  # in their order, as trees of equal value may differ
             if each.feasible is not None:
                 self._offer(each.feasible)
-        return ended, len(ended) == len(tasks) and not self._over()
+        return ended, len(ended) == len(tasks) and not self.should_stop()
 
     def _offer(self, tree: Hyperplanes) -> None:
         """Make a tree the incumbent if it is feasible and better; of equal ones the first stays."""
@@ -346,76 +353,63 @@ class _Descents:
 
     problem: HyperplaneProblem
     whole: bool
-    over: Callable[[], bool]
+    should_stop: Callable[[], bool]
 
-    def promote(self, tree: Hyperplanes) -> _Task:
+    def promote(self, tree: Hyperplanes, rng: np.random.Generator) -> _TaskResult:
         """Improve a tree from elsewhere; all samples have a feasible one at once."""
+        refitted = self.problem.refitted(tree, accuracy=ROUGH)
+        # First of all a feasible tree: time may not be left for the descent.
+        feasible = made_feasible(self.problem, refitted, accuracy=ROUGH) if self.whole else None
+        found = self._descent(refitted, PROMOTED_WIDTHS, rng)
+        better = self._with_feasible(min(refitted, found, key=lambda each: each.value), rng)
+        if better.feasible is None or (feasible is not None and feasible.value < better.feasible.value):
+            return _TaskResult(better.tree, feasible)
+        return better
 
-        def task(rng: np.random.Generator) -> _TaskResult:
-            refitted = self.problem.refitted(tree, accuracy=ROUGH)
-            # First of all a feasible tree: time may not be left for the descent.
-            feasible = made_feasible(self.problem, refitted, accuracy=ROUGH) if self.whole else None
-            found = self._descent(refitted, PROMOTED_WIDTHS, rng)
-            better = self._with_feasible(min(refitted, found, key=lambda each: each.value), rng)
-            if better.feasible is None or (feasible is not None and feasible.value < better.feasible.value):
-                return _TaskResult(better.tree, feasible)
-            return better
-
-        return task
-
-    def start(self, number: int) -> _Task:
+    def start(self, number: int, rng: np.random.Generator) -> _TaskResult:
         """Grow a tree at random, and improve it."""
+        grown = self._grown(STARTS[number % len(STARTS)] if number else "own", rng)
+        found = self._descent(grown, START_WIDTHS, rng)
+        return self._with_feasible(min(grown, found, key=lambda each: each.value), rng)
 
-        def task(rng: np.random.Generator) -> _TaskResult:
-            grown = self._grown(STARTS[number % len(STARTS)] if number else "own", rng)
-            found = self._descent(grown, START_WIDTHS, rng)
-            return self._with_feasible(min(grown, found, key=lambda each: each.value), rng)
-
-        return task
-
-    def kick(self, pool: Sequence[Hyperplanes]) -> _Task:
+    def kick(self, pool: Sequence[Hyperplanes], rng: np.random.Generator) -> _TaskResult:
         """Change a node of one of the best trees at random, and improve the tree."""
-        known = list(pool)
+        tree = pool[0 if rng.random() < 0.5 else int(rng.integers(len(pool)))]
+        widths = KICK_WIDTHS[int(rng.integers(len(KICK_WIDTHS)))]
+        found = self._descent(self._kicked(tree, rng), widths, rng)
+        if found.value < tree.value * (1.0 - LEAST_GAIN):
+            return self._with_feasible(found, rng)
+        return _TaskResult(found)
 
-        def task(rng: np.random.Generator) -> _TaskResult:
-            tree = known[0 if rng.random() < 0.5 else int(rng.integers(len(known)))]
-            widths = KICK_WIDTHS[int(rng.integers(len(KICK_WIDTHS)))]
-            found = self._descent(self._kicked(tree, rng), widths, rng)
-            if found.value < tree.value * (1.0 - LEAST_GAIN):
-                return self._with_feasible(found, rng)
-            return _TaskResult(found)
-
-        return task
-
-    def improve_incumbent(self, incumbent: Hyperplanes, pool: Sequence[Hyperplanes]) -> _Task:
+    def improve_incumbent(
+        self, incumbent: Hyperplanes, pool: Sequence[Hyperplanes], rng: np.random.Generator
+    ) -> _TaskResult:
         """Move one of the best trees out of the gap once more, along other lines; then improve what is feasible."""
         better = [tree for tree in pool if tree.value < incumbent.value * (1.0 - WORTH_A_GAP)]
-
-        def task(rng: np.random.Generator) -> _TaskResult:
-            tree = incumbent
-            if better and rng.random() < 0.5:
-                chosen = better[int(rng.integers(len(better)))]
-                tree = move_out_of_gap(self.problem, chosen, rng, accuracy=ROUGH, over=self.over)
-            found = improve_feasible(self.problem, tree, rng, accuracy=ROUGH, over=self.over)
-            return _TaskResult(found, found)
-
-        return task
+        tree = incumbent
+        if better and rng.random() < 0.5:
+            chosen = better[int(rng.integers(len(better)))]
+            tree = move_out_of_gap(self.problem, chosen, rng, accuracy=ROUGH, should_stop=self.should_stop)
+        found = improve_feasible(self.problem, tree, rng, accuracy=ROUGH, should_stop=self.should_stop)
+        return _TaskResult(found, found)
 
     def _with_feasible(self, tree: Hyperplanes, rng: np.random.Generator) -> _TaskResult:
         """Return a tree with a feasible one, if time is left for that; on a sample the gap is of no interest."""
-        if not self.whole or (self.over() and len(self.problem.X) > MANY_SAMPLES):
+        if not self.whole or (self.should_stop() and len(self.problem.X) > MANY_SAMPLES):
             return _TaskResult(tree)
-        return _TaskResult(tree, move_out_of_gap(self.problem, tree, rng, accuracy=ROUGH, over=self.over))
+        return _TaskResult(
+            tree, move_out_of_gap(self.problem, tree, rng, accuracy=ROUGH, should_stop=self.should_stop)
+        )
 
     def _descent(self, tree: Hyperplanes, widths: Sequence[float], rng: np.random.Generator) -> Hyperplanes:
         """Anneal, then move along lines and refit the last level while that gains."""
         problem = self.problem
-        tree = annealed(problem, tree, widths, over=self.over)
-        tree = problem.valued(tree) if self.over() else problem.refitted(tree, accuracy=ROUGH)
+        tree = annealed(problem, tree, widths, should_stop=self.should_stop)
+        tree = problem.valued(tree) if self.should_stop() else problem.refitted(tree, accuracy=ROUGH)
         for _ in range(ROUNDS if problem.n_upper else 0):
             before, descent = tree.value, LineDescent(problem, tree)
             for _ in range(LINES):
-                if self.over():
+                if self.should_stop():
                     return problem.valued(descent.tree)
                 t = int(rng.integers(problem.n_upper))
                 if len(descent.members[t]) > 1:
@@ -526,45 +520,31 @@ class _Descents:
 class _Routings(_Descents):
     """The same tasks by node moves, for few samples: all trees are feasible, their nodes optimal for their routing."""
 
-    def promote(self, tree: Hyperplanes) -> _Task:
-        def task(rng: np.random.Generator) -> _TaskResult:
-            return self._improved(tree, rng)
-
-        return task
-
-    def start(self, number: int) -> _Task:
-        def task(rng: np.random.Generator) -> _TaskResult:
-            if number <= len(FACTORS):
-                grown = self._grown("path", rng, FACTORS[number - 1] if number else 1.0)
-                return self._improved(grown, rng)
-            return self._improved(self._grown(STARTS[number % len(STARTS)], rng), rng)
-
-        return task
-
-    def kick(self, pool: Sequence[Hyperplanes]) -> _Task:
-        known = list(pool)
-
-        def task(rng: np.random.Generator) -> _TaskResult:
-            best = known[0].value
-            tree = known[0 if rng.random() < 0.7 else int(rng.integers(len(known)))]
-            moves = NodeMoves(self.problem, rng)
-            for _ in range(int(rng.integers(1, 4))):
-                found = moves.step(tree, 2.0 * best)
-                if found is not None and (found.value < 1.5 * best or rng.random() < 0.3):
-                    tree = found
-            tree = moves.descend(tree, FAILURES, self.over)
-            return _TaskResult(tree, tree)
-
-        return task
-
-    def _improved(self, tree: Hyperplanes, rng: np.random.Generator) -> _TaskResult:
+    def promote(self, tree: Hyperplanes, rng: np.random.Generator) -> _TaskResult:
         """Solve all nodes for the tree's routing, and take steps that lower the objective."""
         moves = NodeMoves(self.problem, rng)
         priced = moves.priced(tree, 0, np.arange(len(self.problem.X)))
         # Without a price no hyperplane has this routing with the gap.
         routed = made_feasible(self.problem, tree, accuracy=ROUGH) if priced is None else priced[0]
-        tree = self.problem.valued(routed)
-        tree = moves.descend(tree, FAILURES, self.over)
+        tree = moves.descend(self.problem.valued(routed), FAILURES, self.should_stop)
+        return _TaskResult(tree, tree)
+
+    def start(self, number: int, rng: np.random.Generator) -> _TaskResult:
+        """Grow a tree by its machines at some penalty, or later at random, and improve it."""
+        if number <= len(FACTORS):
+            return self.promote(self._grown("path", rng, FACTORS[number - 1] if number else 1.0), rng)
+        return self.promote(self._grown(STARTS[number % len(STARTS)], rng), rng)
+
+    def kick(self, pool: Sequence[Hyperplanes], rng: np.random.Generator) -> _TaskResult:
+        """Take some moves from one of the best trees, whatever they cost, and steps that lower the objective."""
+        best = pool[0].value
+        tree = pool[0 if rng.random() < 0.7 else int(rng.integers(len(pool)))]
+        moves = NodeMoves(self.problem, rng)
+        for _ in range(int(rng.integers(1, 4))):
+            found = moves.step(tree, 2.0 * best)
+            if found is not None and (found.value < 1.5 * best or rng.random() < 0.3):
+                tree = found
+        tree = moves.descend(tree, FAILURES, self.should_stop)
         return _TaskResult(tree, tree)
 
 

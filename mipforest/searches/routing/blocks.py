@@ -116,13 +116,13 @@ class BlockBound:
                 blocks = _blocks(self._nodes, *self._root, w, b, size)
                 least, ended = [-np.inf] * len(blocks), [False] * len(blocks)
 
-                def over(least: list[float] = least) -> bool:
+                def should_stop(least: list[float] = least) -> bool:
                     self.bound = max(self.bound, math.fsum(least) / len(least))
                     self._stopped |= on_progress(self.bound, self.steps) or monotonic() >= deadline
                     return self._stopped
 
                 for steps in (1, *PASSES):
-                    self._pass(pool, blocks, steps, least, ended, over)
+                    self._pass(pool, blocks, steps, least, ended, should_stop)
                     if self._stopped:
                         return False
                     if sum(ended) >= MOST * len(ended):
@@ -139,16 +139,18 @@ class BlockBound:
         steps: int,
         least: list[float],
         ended: list[bool],
-        over: Callable[[], bool],
+        should_stop: Callable[[], bool],
     ) -> None:
         """Search the blocks that have not ended for some steps each; raise their bounds."""
         waiting = iter([j for j in range(len(blocks)) if not ended[j]])
 
-        def take(j: int, found: tuple[float, bool, int]) -> None:
+        def record(j: int, found: tuple[float, bool, int]) -> None:
             bound, ended[j], spent = found
             least[j], self.steps = max(least[j], bound), self.steps + spent
 
-        run_tasks(pool, lambda: next(waiting, None), lambda j: pool.submit(blocks[j], steps), take, over)
+        run_tasks(
+            pool, lambda: next(waiting, None), lambda j: pool.submit(blocks[j], steps), record, should_stop
+        )
 
     def _searched(self, block: _Block, steps: int) -> tuple[float, bool, int]:
         """Return a bound for a block, whether it is as good as this search finds one, and the steps."""

@@ -174,5 +174,5 @@ def test_annealing_improves_a_poor_tree_and_ends_when_it_is_told():
     tree = tree_of(problem, np.random.default_rng(6))
     assert problem.valued(annealed(problem, tree, (0.3, 0.1, 0.03))).value < 0.8 * tree.value
     asked = []
-    annealed(problem, tree, (0.3, 0.1), over=lambda: bool(asked.append(1)) or len(asked) > 3)
+    annealed(problem, tree, (0.3, 0.1), should_stop=lambda: bool(asked.append(1)) or len(asked) > 3)
     assert len(asked) == 4
