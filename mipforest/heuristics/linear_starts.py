@@ -333,20 +333,14 @@ class _Search:
             key = right.tobytes()
             if key in found:
                 continue
-            own = self._at_true_penalty(t, proposal, X, sign, weight)
+            # The proposal as it is, at the node's own penalty.
+            own = replace(proposal, value=self.nodes.value(t, proposal.w, proposal.b, X, sign, weight))
             split = self.nodes.split(t, X, sign, weight, right=right, quick=True) or own
             left_least = self._plain(self.without_budget, self.topology.left(t), members[~right]).value
             right_least = self._plain(self.without_budget, self.topology.right(t), members[right]).value
             best = min(split, own, key=lambda split: split.value)
             found[key] = _Routing(right, best, left_least + right_least)
         return list(found.values())
-
-    def _at_true_penalty(
-        self, t: int, proposal: Split, X: FloatArray, sign: FloatArray, weight: FloatArray
-    ) -> Split:
-        """Price a proposal as it is, without a better split for its routing."""
-        value = self.nodes.value(t, proposal.w, proposal.b, X, sign, weight)
-        return Split(proposal.w, proposal.b, value)
 
 
 #: L-BFGS-B stops when no component of the projected gradient, relative to C times the number of samples, is larger.

@@ -432,7 +432,9 @@ def search_features(
     else:
         weights = best.w
     while len(features) > budget:
-        n_dropped = len(features) - budget if hurry() else _to_drop(len(features), budget, quick)
+        n_dropped = len(features) - budget
+        if not hurry():  # a tenth, or half, while there are many; one near the budget
+            n_dropped = max(1, min(len(features) // (2 if quick else 10), n_dropped))
         least_first = np.argsort(np.abs(weights[features]), kind="stable")
         features = np.sort(features[least_first[n_dropped:]])
         split = priced(features)
@@ -443,11 +445,6 @@ def search_features(
         if allowed and (best is None or split.value < best.value):
             best = split
     return best if best is None or quick else _exchange(best, priced, hurry)
-
-
-def _to_drop(count: int, budget: int, quick: bool) -> int:
-    """Count the features to drop: a tenth (half, if quick) while there are many, one near the budget."""
-    return max(1, min(count // (2 if quick else 10), count - budget))
 
 
 def _exchange(split: Split, fit: Callable[[IntArray], Split | None], hurry: Callable[[], bool]) -> Split:
@@ -621,7 +618,7 @@ class NodeProblems:
                 features=features,
                 bias_if_empty=bias,
                 loss=loss,
-                halted=self._halted,
+                halted=lambda: self.time.expired,
             )
         elif found is None and right is None and C > 0:
             found = smoothed_split(
@@ -632,10 +629,6 @@ class NodeProblems:
     def _solves_exactly(self, X: FloatArray) -> bool:
         """Return whether the problem of (n_t, p) samples is solved exactly."""
         return len(X) <= self.exact_up_to and X.size <= MAX_ENTRIES and not self.time.expired
-
-    def _halted(self) -> bool:
-        """Return whether the time is over."""
-        return self.time.expired
 
     def lower_bound(self, t: int, X: FloatArray, sign: FloatArray, weight: FloatArray) -> float:
         """Return a lower bound on the charge of node t for some samples, sides free; the loss is convex."""
@@ -650,7 +643,9 @@ class NodeProblems:
                 return found.value
         if norm is NO_NORM:
             return 0.0
-        return many_sample_split(X, sign, C, weight=weight, loss=loss, norm=norm, halted=self._halted)[1]
+        return many_sample_split(
+            X, sign, C, weight=weight, loss=loss, norm=norm, halted=lambda: self.time.expired
+        )[1]
 
     def _by_stand_in(
         self, t: int, X: FloatArray, sign: FloatArray, weight: FloatArray,

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 from math import floor, log10
 from typing import ClassVar
 
@@ -406,7 +406,7 @@ class CardProblem:
         improved = True
         while improved:
             improved = False
-            for gone in _subsets(len(chosen), removed):
+            for gone in combinations(range(len(chosen)), min(removed, len(chosen))):
                 if self.budget.expired:
                     return chosen, best
                 rest = tuple(part for k, part in enumerate(chosen) if k not in gone)
@@ -517,12 +517,6 @@ class CardProblem:
             found = zip(losses.tolist(), k_of[rows].tolist(), points.tolist(), strict=True)
             best = sorted([*best, *found])[:most]
         return best
-
-
-def _subsets(n: int, size: int) -> list[tuple[int, ...]]:
-    from itertools import combinations
-
-    return list(combinations(range(n), min(size, n)))
 
 
 #: Rules whose points change together, each by at most 1: 3 to this power are tried at once.

@@ -266,7 +266,8 @@ class AlternatingOptimization:
         fitted = self.fitted(tree)
         for t, rows in reversed(list(self._reaching(tree))):
             if t < len(tree.feature) and tree.feature[t] >= 0:
-                below = self._loss_below(tree, fitted.prediction, t, rows)
+                predicted = self._predicted(tree, fitted.prediction, t, rows)
+                below = float(self.loss.of(rows, predicted).sum())
                 alone = self.loss.best(rows, self.prediction)
                 saved = self._loss_of_leaf(rows, alone) - below
                 left, right = 2 * t + 1, 2 * t + 2
@@ -383,9 +384,6 @@ class AlternatingOptimization:
             here = at[inner]
             right = self.X[rows[inner], tree.feature[here]] >= tree.threshold[here]
             at[inner] = 2 * here + 1 + right
-
-    def _loss_below(self, tree: SplitTree, prediction: FloatArray, t: int, rows: IntArray) -> float:
-        return float(self.loss.of(rows, self._predicted(tree, prediction, t, rows)).sum())
 
     def _loss_of_leaf(self, rows: IntArray, prediction: float) -> float:
         return float(self.loss.of(rows, np.full(len(rows), prediction)).sum())

@@ -361,10 +361,6 @@ class SmoothModel:
         """Return the same model without penalties."""
         return replace(self, norms=replace(self.norms, lam_local=0.0, lam_global=0.0))
 
-    def with_loss(self, loss: LeafLoss) -> SmoothModel:
-        """Return the same model with another loss."""
-        return replace(self, loss=loss)
-
     def take(self, rows: IntArray) -> SmoothModel:
         """Return the same model for some of the samples."""
         return replace(self, X=self.X[rows], loss=self.loss.take(rows))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from operator import itemgetter
 from statistics import median
 from time import monotonic
@@ -64,7 +65,7 @@ def descend(model: SmoothModel, point: Point, stop: Stop) -> Point:
     """
     if model.penalised:
         return proximal(model, point, stop)
-    relaxed = model.with_loss(model.loss.relaxed())
+    relaxed = replace(model, loss=model.loss.relaxed())
     found = quasi_newton(relaxed, point, stop)
     if relaxed.loss is model.loss or model.violation(found) <= 0:
         return found

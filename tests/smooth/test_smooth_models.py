@@ -1,5 +1,6 @@
 """Smooth models: routing, gradients, the exact leaf problems, and where the empty tree is stationary."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -113,8 +114,11 @@ def test_classes_of_the_leaves_are_the_cheapest_of_all_that_cover_the_classes(K,
         model = cost_model(rng, K=K, depth=depth, n=24)
         # Most leaves like the first class best: coverage then costs something.
         members = np.where(np.arange(24) < 18, 0, np.arange(24) % K)
-        model = model.with_loss(
-            ExpectedCost(y=members, weights=uniform(np.ones(24)), costs=model.loss.costs, n_leaves=n_leaves)
+        model = replace(
+            model,
+            loss=ExpectedCost(
+                y=members, weights=uniform(np.ones(24)), costs=model.loss.costs, n_leaves=n_leaves
+            ),
         )
         routing = model.route(model.random_point(rng))
         leaves, _ = model.loss.best(routing)
@@ -134,7 +138,7 @@ def test_rates_that_no_leaves_reach_are_charged_and_those_that_some_reach_are_ke
     model = cost_model(rng, K=2, depth=1, rates={0: 0.5})
     point = model.random_point(rng)
     assert model.constraint_values(point)[0][0] >= -1e-9
-    both = model.with_loss(ExpectedCost(**{**vars_of(model.loss), "rates": {0: 1.0, 1: 1.0}}))
+    both = replace(model, loss=ExpectedCost(**{**vars_of(model.loss), "rates": {0: 1.0, 1: 1.0}}))
     assert less(model.objective(point), both.reduced({name: point[name] for name in BRANCHES})[0])
 
 

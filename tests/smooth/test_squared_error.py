@@ -1,5 +1,7 @@
 """Linear leaves: gradients, exact least squares, limits for a group, and where the mean is stationary."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_smooth_models import assert_gradient
@@ -153,15 +155,16 @@ def test_limits_of_errors_are_kept(kind):
     errors = (loss.predictions(free.route(found), found)[1] - loss.y) ** 2
     own = uniform(np.where(group, loss.weights, 0.0)) @ errors
     limit = 0.5 * (own if kind == "cost" else abs(own - loss.weights @ errors))
-    held = free.with_loss(
-        SquaredError(
+    held = replace(
+        free,
+        loss=SquaredError(
             X=loss.X,
             y=loss.y,
             weights=loss.weights,
             n_leaves=2,
             ridge=1e-3,
             asked=GroupLimit(kind, group, limit),
-        )
+        ),
     )
     assert held.violation(found) > 0
     again = augmented(held, found, never)

@@ -433,7 +433,8 @@ class _Descents:
         members = {0: np.arange(len(problem.X))}
         for t in range(problem.n_branches):
             rows = members.pop(t)
-            if t >= problem.n_upper or kind in ("own", "path") or self._is_pure(rows):
+            pure = len(rows) < 4 or bool((problem.sign[rows] == problem.sign[rows[0]]).all())
+            if t >= problem.n_upper or kind in ("own", "path") or pure:
                 own = factor if t < problem.n_upper else 1.0
                 tree.w[t], tree.b[t] = problem.best_hyperplane(t, rows, accuracy=ROUGH, factor=own)
             else:
@@ -442,9 +443,6 @@ class _Descents:
                 right = problem.X[rows] @ tree.w[t] + tree.b[t] >= 0.0
                 members[2 * t + 1], members[2 * t + 2] = rows[~right], rows[right]
         return problem.valued(tree)
-
-    def _is_pure(self, rows: IntArray) -> bool:
-        return len(rows) < 4 or bool((self.problem.sign[rows] == self.problem.sign[rows[0]]).all())
 
     def _random_split(
         self, t: int, kind: str, rows: IntArray, rng: np.random.Generator

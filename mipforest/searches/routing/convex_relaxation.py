@@ -209,7 +209,9 @@ def measure_gains(
             lack -= d[c] * X[group[c], j] * node.work.f[AT, j]
         gains[c] = 0.0
         if lack > _NO_GAIN:
-            _write_direction(node, X[group[c]], d[c])
+            for j in range(X.shape[1]):  # what the variable adds to u and to the equality
+                node.work.f[ALONG, j] = d[c] * X[group[c], j]
+            node.work.f[ALONG, X.shape[1]] = d[c]
             if free:
                 step = _with_free(node, reward[c], capacity[c])
             else:
@@ -241,15 +243,6 @@ def _factorise_free(node: Node) -> bool:
         normal_matrix(work, work.Z.shape[1], n, work.M)
         cholesky(work.M, n)
     return any_free
-
-
-@kernel
-def _write_direction(node: Node, x: FloatArray, d: float) -> None:
-    """Write what a further variable adds to u and the equality into the row :data:`ALONG`."""
-    f = node.work.f
-    for j in range(len(x)):
-        f[ALONG, j] = d * x[j]
-    f[ALONG, len(x)] = d
 
 
 @kernel
