@@ -210,8 +210,31 @@ def reset(groups: Groups, bases: Bases, t: int) -> None:
 def refresh(groups: Groups, bases: Bases, t: int) -> bool:
     """Compute the inverse of a basis, its variables and its duals anew; return whether it is feasible."""
     inverse, basis, x, y = bases.inverse[t], bases.basis[t], bases.x[t], bases.y[t]
-    at_row, right, q = bases.direction, bases.right, len(basis)
-    p, K = q - 1, len(groups.kinks)
+    q, right = len(basis), bases.right
+    if not _invert(groups, bases, t):
+        return False
+    _write_right_side(groups, bases, t)
+    feasible = True
+    for i in range(q):
+        y[i] = 0.0
+    for i in range(q):
+        x[i] = 0.0
+        for k in range(q):
+            x[i] += inverse[i, k] * right[k]
+        j = basis[i]
+        low, high = lower(groups, j), upper(groups, t, j)
+        feasible = feasible and low - _INFEASIBLE <= x[i] <= high + _INFEASIBLE * max(1.0, high)
+        reward = reward_of(groups, bases, t, j)
+        if reward != 0.0:
+            for k in range(q):
+                y[k] += reward * inverse[i, k]
+    return feasible
+
+
+@kernel
+def _invert(groups: Groups, bases: Bases, t: int) -> bool:
+    """Invert a basis with pivots; return whether that is possible."""
+    inverse, basis, at_row, q = bases.inverse[t], bases.basis[t], bases.direction, bases.inverse.shape[1]
     # The rows of this matrix are the columns of the basis: its inverse is the transposed one.
     for i in range(q):
         write_column(groups, bases, t, basis[i], inverse[i])
@@ -249,6 +272,14 @@ def refresh(groups: Groups, bases: Bases, t: int) -> bool:
     for i in range(q):
         for k in range(i):
             inverse[i, k], inverse[k, i] = inverse[k, i], inverse[i, k]
+    return True
+
+
+@kernel
+def _write_right_side(groups: Groups, bases: Bases, t: int) -> None:
+    """Write what the variables that are not basic leave of the right-hand side."""
+    right, q = bases.right, bases.inverse.shape[1]
+    p, K = q - 1, len(groups.kinks)
     first = bases.where.shape[1] - q
     for i in range(q):
         at = bases.where[t, first + i]
@@ -266,21 +297,6 @@ def refresh(groups: Groups, bases: Bases, t: int) -> bool:
             for i in range(p):
                 right[i] -= net * groups.X[g, i]
             right[p] -= net
-    feasible = True
-    for i in range(q):
-        y[i] = 0.0
-    for i in range(q):
-        x[i] = 0.0
-        for k in range(q):
-            x[i] += inverse[i, k] * right[k]
-        j = basis[i]
-        low, high = lower(groups, j), upper(groups, t, j)
-        feasible = feasible and low - _INFEASIBLE <= x[i] <= high + _INFEASIBLE * max(1.0, high)
-        reward = reward_of(groups, bases, t, j)
-        if reward != 0.0:
-            for k in range(q):
-                y[k] += reward * inverse[i, k]
-    return feasible
 
 
 # ---------------------------------------------------------------------- simplex method
