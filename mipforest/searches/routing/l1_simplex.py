@@ -39,6 +39,12 @@ UNLIMITED, NO_BOUND = 1e300, 1e299
 #: Where a variable is; slacks at their lower bound are -1, all others 0.
 ABSENT, AT_LOWER, AT_UPPER, BASIC = -1, 0, 1, 2
 
+#: What is stored of a node: its proven value, and what the variables prove now.
+VALUE, POINT = range(2)
+
+#: Rows of the workspace for vectors: a column, the direction of basic variables, the right-hand side, and u.
+COLUMN, DIRECTION, RIGHT, SUM = range(4)
+
 #: Pivots that count as 0; by what basic variables may be outside of their bounds when they are computed anew.
 _SINGULAR, _INFEASIBLE = 1e-11, 1e-6
 
@@ -80,10 +86,10 @@ class Bases(NamedTuple):
         (|B| + 1, q) basic variables and their values.
     inverse, y
         (|B| + 1, q, q) inverses of the bases, and (|B| + 1, q) weights and bias.
-    value, point
-        (|B|,) proven value of each node, and what its variables prove now.
-    column, direction, right, u, net
-        Workspace: (q,) a column, the direction of basic variables, the right-hand side, and u; and (G,).
+    node
+        (2, |B|) :data:`VALUE` and :data:`POINT`.
+    work, net
+        (4, q) and (G,) workspace.
     """
 
     size: IntArray
@@ -94,12 +100,8 @@ class Bases(NamedTuple):
     x: FloatArray
     inverse: FloatArray
     y: FloatArray
-    value: FloatArray
-    point: FloatArray
-    column: FloatArray
-    direction: FloatArray
-    right: FloatArray
-    u: FloatArray
+    node: FloatArray
+    work: FloatArray
     net: FloatArray
 
 
@@ -116,12 +118,8 @@ def empty_bases(n_nodes: int, groups: Groups) -> Bases:
         x=np.zeros((n_nodes + 1, q)),
         inverse=np.zeros((n_nodes + 1, q, q)),
         y=np.zeros((n_nodes + 1, q)),
-        value=np.zeros(n_nodes),
-        point=np.zeros(n_nodes),
-        column=np.zeros(q),
-        direction=np.zeros(q),
-        right=np.zeros(q),
-        u=np.zeros(q),
+        node=np.zeros((2, n_nodes)),
+        work=np.zeros((4, q)),
         net=np.zeros(G),
     )
 
@@ -209,8 +207,8 @@ def reset(groups: Groups, bases: Bases, t: int) -> None:
 @kernel
 def refresh(groups: Groups, bases: Bases, t: int) -> bool:
     """Compute the inverse of a basis, its variables and its duals anew; return whether it is feasible."""
-    inverse, basis, x, y = bases.inverse[t], bases.basis[t], bases.x[t], bases.y[t]
-    q, right = len(basis), bases.right
+    inverse, basis, x, y, work = bases.inverse[t], bases.basis[t], bases.x[t], bases.y[t], bases.work
+    q = len(basis)
     if not _invert(groups, bases, t):
         return False
     _write_right_side(groups, bases, t)
@@ -220,7 +218,7 @@ def refresh(groups: Groups, bases: Bases, t: int) -> bool:
     for i in range(q):
         x[i] = 0.0
         for k in range(q):
-            x[i] += inverse[i, k] * right[k]
+            x[i] += inverse[i, k] * work[RIGHT, k]
         j = basis[i]
         low, high = lower(groups, j), upper(groups, t, j)
         feasible = feasible and low - _INFEASIBLE <= x[i] <= high + _INFEASIBLE * max(1.0, high)
@@ -234,12 +232,12 @@ def refresh(groups: Groups, bases: Bases, t: int) -> bool:
 @kernel
 def _invert(groups: Groups, bases: Bases, t: int) -> bool:
     """Invert a basis with pivots; return whether that is possible."""
-    inverse, basis, at_row, q = bases.inverse[t], bases.basis[t], bases.direction, bases.inverse.shape[1]
+    inverse, basis, work, q = bases.inverse[t], bases.basis[t], bases.work, bases.inverse.shape[1]
     # The rows of this matrix are the columns of the basis: its inverse is the transposed one.
     for i in range(q):
         write_column(groups, bases, t, basis[i], inverse[i])
     for i in range(q):
-        at_row[i] = i
+        work[DIRECTION, i] = i
     for i in range(q):
         pivot = i
         for k in range(i + 1, q):
@@ -250,7 +248,7 @@ def _invert(groups: Groups, bases: Bases, t: int) -> bool:
         if pivot != i:
             for k in range(q):
                 inverse[i, k], inverse[pivot, k] = inverse[pivot, k], inverse[i, k]
-            at_row[i], at_row[pivot] = at_row[pivot], at_row[i]
+            work[DIRECTION, i], work[DIRECTION, pivot] = work[DIRECTION, pivot], work[DIRECTION, i]
         scale = 1.0 / inverse[i, i]
         inverse[i, i] = 1.0
         for k in range(q):
@@ -264,11 +262,11 @@ def _invert(groups: Groups, bases: Bases, t: int) -> bool:
                         inverse[r, k] -= factor * inverse[i, k]
     # Undo the exchanges of rows as exchanges of columns, then transpose.
     for i in range(q):
-        while int(at_row[i]) != i:
-            k = int(at_row[i])
+        while int(work[DIRECTION, i]) != i:
+            k = int(work[DIRECTION, i])
             for r in range(q):
                 inverse[r, i], inverse[r, k] = inverse[r, k], inverse[r, i]
-            at_row[i], at_row[k] = at_row[k], at_row[i]
+            work[DIRECTION, i], work[DIRECTION, k] = work[DIRECTION, k], work[DIRECTION, i]
     for i in range(q):
         for k in range(i):
             inverse[i, k], inverse[k, i] = inverse[k, i], inverse[i, k]
@@ -278,14 +276,14 @@ def _invert(groups: Groups, bases: Bases, t: int) -> bool:
 @kernel
 def _write_right_side(groups: Groups, bases: Bases, t: int) -> None:
     """Write what the variables that are not basic leave of the right-hand side."""
-    right, q = bases.right, bases.inverse.shape[1]
+    work, q = bases.work, bases.inverse.shape[1]
     p, K = q - 1, len(groups.kinks)
     first = bases.where.shape[1] - q
     for i in range(q):
         at = bases.where[t, first + i]
-        right[i] = 0.0
+        work[RIGHT, i] = 0.0
         if i < p and at != BASIC:
-            right[i] = 1.0 if at == AT_LOWER else -1.0
+            work[RIGHT, i] = 1.0 if at == AT_LOWER else -1.0
     for n in range(bases.size[t]):
         g, net = bases.here[t, n], 0.0
         for c in range(2):
@@ -295,8 +293,8 @@ def _write_right_side(groups: Groups, bases: Bases, t: int) -> None:
                     net += (2.0 * c - 1.0) * upper(groups, t, j)
         if net != 0.0:
             for i in range(p):
-                right[i] -= net * groups.X[g, i]
-            right[p] -= net
+                work[RIGHT, i] -= net * groups.X[g, i]
+            work[RIGHT, p] -= net
 
 
 # ---------------------------------------------------------------------- simplex method
@@ -342,18 +340,18 @@ def _enter(groups: Groups, bases: Bases, t: int, first_will_do: bool) -> tuple[i
 @kernel
 def _turn(bases: Bases, t: int, sign: float) -> None:
     """Write the direction of basic variables when that of the column changes by one, up (1) or down (-1)."""
-    inverse, column, q = bases.inverse[t], bases.column, bases.inverse.shape[1]
+    inverse, work, q = bases.inverse[t], bases.work, bases.inverse.shape[1]
     for i in range(q):
         total = 0.0
         for k in range(q):
-            total += inverse[i, k] * column[k]
-        bases.direction[i] = -sign * total
+            total += inverse[i, k] * work[COLUMN, k]
+        work[DIRECTION, i] = -sign * total
 
 
 @kernel
 def _leave(groups: Groups, bases: Bases, t: int, first_will_do: bool) -> tuple[int, float]:
     """Return which basic variable meets a bound on the way of the direction, and where; -1: none does."""
-    basis, x, direction = bases.basis[t], bases.x[t], bases.direction
+    basis, x, direction = bases.basis[t], bases.x[t], bases.work[DIRECTION]
     longest, leaving, length, best = np.inf, -1, np.inf, 0.0
     for phase in range(2):
         for i in range(len(basis)):
@@ -386,7 +384,7 @@ def prove(groups: Groups, bases: Bases, t: int, entering: int, length: float) ->
     entering, length
         -1 and 0 for the variables as they are.
     """
-    net, basis, x, u = bases.net, bases.basis[t], bases.x[t], bases.u
+    net, basis, x, work = bases.net, bases.basis[t], bases.x[t], bases.work
     G, p, K = len(groups.X), groups.X.shape[1], len(groups.kinks)
     margins, value, balance = 2 * G * K, 0.0, 0.0
     for n in range(bases.size[t]):
@@ -402,7 +400,7 @@ def prove(groups: Groups, bases: Bases, t: int, entering: int, length: float) ->
     for i in range(p + 1):
         j = basis[i]
         if j < margins + G:
-            a = x[i] + (length * bases.direction[i] if length > 0.0 else 0.0)
+            a = x[i] + (length * work[DIRECTION, i] if length > 0.0 else 0.0)
             a = min(max(a, 0.0), upper(groups, t, j))
             net[group_of(groups, j)] += direction_of(groups, bases, t, j) * a
             value += a * reward_of(groups, bases, t, j)
@@ -410,16 +408,16 @@ def prove(groups: Groups, bases: Bases, t: int, entering: int, length: float) ->
         net[group_of(groups, entering)] += direction_of(groups, bases, t, entering) * length
         value += length * reward_of(groups, bases, t, entering)
     for i in range(p):
-        u[i] = 0.0
+        work[SUM, i] = 0.0
     for n in range(bases.size[t]):
         g = bases.here[t, n]
         if net[g] != 0.0:
             balance += net[g]
             for i in range(p):
-                u[i] += net[g] * groups.X[g, i]
+                work[SUM, i] += net[g] * groups.X[g, i]
     scale = 1.0
     for i in range(p):
-        scale = max(scale, abs(u[i]) * _WITHIN)
+        scale = max(scale, abs(work[SUM, i]) * _WITHIN)
     proven: float = (value - abs(balance) * groups.bias_limit[t]) / scale
     return proven
 
@@ -428,8 +426,8 @@ def prove(groups: Groups, bases: Bases, t: int, entering: int, length: float) ->
 def simplex(groups: Groups, bases: Bases, t: int, max_steps: int, stop: float) -> int:
     """Solve a node in so many steps at most, or up to a value; write what is proven, and return the steps."""
     where, basis, x, y = bases.where[t], bases.basis[t], bases.x[t], bases.y[t]
-    inverse, direction, q = bases.inverse[t], bases.direction, bases.inverse.shape[1]
-    value, stalled, steps = bases.value[t], 0, 0
+    inverse, work, q = bases.inverse[t], bases.work, bases.inverse.shape[1]
+    value, stalled, steps = bases.node[VALUE, t], 0, 0
     while steps < max_steps:
         if steps % _ANEW == _ANEW - 1:
             if not refresh(groups, bases, t):
@@ -442,7 +440,7 @@ def simplex(groups: Groups, bases: Bases, t: int, max_steps: int, stop: float) -
         if j < 0:
             break
         steps += 1
-        write_column(groups, bases, t, j, bases.column)
+        write_column(groups, bases, t, j, work[COLUMN])
         sign = 1.0 if where[j] == AT_LOWER else -1.0
         _turn(bases, t, sign)
         leaving, length = _leave(groups, bases, t, stalled > _STALLED)
@@ -450,25 +448,25 @@ def simplex(groups: Groups, bases: Bases, t: int, max_steps: int, stop: float) -
         if leaving < 0 and high - low > NO_BOUND:
             # No hyperplane keeps the sides: the direction proves any value.
             away = 2.0 * (max(stop - value, 0.0) + 1.0) / cost if stop < np.inf else 0.0
-            bases.value[t] = max(bases.value[t], prove(groups, bases, t, j, away))
+            bases.node[VALUE, t] = max(bases.node[VALUE, t], prove(groups, bases, t, j, away))
             break
         if length >= high - low:
             length, leaving = high - low, -1
         value += abs(cost) * length
         stalled = stalled + 1 if length < _NO_LENGTH else 0
         for i in range(q):
-            x[i] += length * direction[i]
+            x[i] += length * work[DIRECTION, i]
         if leaving < 0:
             where[j] = AT_UPPER if sign > 0.0 else AT_LOWER
             continue
-        where[basis[leaving]] = AT_LOWER if direction[leaving] < 0.0 else AT_UPPER
+        where[basis[leaving]] = AT_LOWER if work[DIRECTION, leaving] < 0.0 else AT_UPPER
         where[j], basis[leaving] = BASIC, j
         x[leaving] = low + length if sign > 0.0 else high - length
-        scale = -sign / direction[leaving]
+        scale = -sign / work[DIRECTION, leaving]
         for k in range(q):
             inverse[leaving, k] *= scale
         for i in range(q):
-            factor = -sign * direction[i]
+            factor = -sign * work[DIRECTION, i]
             if i != leaving and factor != 0.0:
                 for k in range(q):
                     inverse[i, k] -= factor * inverse[leaving, k]
@@ -476,8 +474,8 @@ def simplex(groups: Groups, bases: Bases, t: int, max_steps: int, stop: float) -
             y[k] += cost * inverse[leaving, k]
         if value > stop + _ABOVE * (1.0 + abs(stop)):
             break
-    bases.point[t] = prove(groups, bases, t, -1, 0.0)
-    bases.value[t] = max(bases.value[t], bases.point[t])
+    bases.node[POINT, t] = prove(groups, bases, t, -1, 0.0)
+    bases.node[VALUE, t] = max(bases.node[VALUE, t], bases.node[POINT, t])
     return steps
 
 
@@ -486,19 +484,19 @@ def gain_of_variable(
     groups: Groups, bases: Bases, t: int, g: int, d: float, reward: float, capacity: float
 ) -> float:
     """Return what one step with a further margin or side of a group raises the value of a node by at least."""
-    column, y, p = bases.column, bases.y[t], groups.X.shape[1]
+    work, y, p = bases.work, bases.y[t], groups.X.shape[1]
     cost = y[p]
     for i in range(p):
         cost += y[i] * groups.X[g, i]
-        column[i] = d * groups.X[g, i]
-    column[p] = d
+        work[COLUMN, i] = d * groups.X[g, i]
+    work[COLUMN, p] = d
     cost = reward - d * cost
     if cost <= _OPTIMAL:
         return 0.0
     _turn(bases, t, 1.0)
     length = min(_leave(groups, bases, t, False)[1], capacity, _LONGEST)
-    value, gain = bases.value[t], cost * length
-    proven: float = bases.point[t] + gain - value - _ERROR * (1.0 + length) * (value + gain)
+    value, gain = bases.node[VALUE, t], cost * length
+    proven: float = bases.node[POINT, t] + gain - value - _ERROR * (1.0 + length) * (value + gain)
     return max(0.0, proven)
 
 
@@ -529,7 +527,7 @@ class L1Nodes(NamedTuple):
 @kernel
 def value_of(nodes: L1Nodes, t: int) -> float:
     """Return the proven value of node t."""
-    value: float = nodes.bases.value[t]
+    value: float = nodes.bases.node[VALUE, t]
     return value
 
 
@@ -539,7 +537,7 @@ def clear(nodes: L1Nodes, t: int) -> None:
     bases = nodes.bases
     aside, N, q = len(bases.size), bases.where.shape[1], bases.basis.shape[1]
     bases.size[t] = 0
-    bases.value[t], bases.point[t] = 0.0, 0.0
+    bases.node[VALUE, t], bases.node[POINT, t] = 0.0, 0.0
     for j in range(N):
         bases.where[aside, j] = bases.where[t, j]
     for j in range(N - q):
@@ -626,17 +624,17 @@ def trial_gain(nodes: L1Nodes, t: int, g: int, side: int, slack: float) -> float
     """Return the gain of node t by some steps with a group charged there (side 0) or kept on a side."""
     bases = nodes.bases
     aside, n = len(bases.size), bases.size[t]
-    value, point = bases.value[t], bases.point[t]
+    value, point = bases.node[VALUE, t], bases.node[POINT, t]
     _copy_basis(bases, t, aside)
     if side == 0:
         add_margins(nodes, t, g)
     else:
         add_side(nodes, t, g, side)
     simplex(nodes.groups, bases, t, _TRIAL_STEPS, value + slack)
-    gain: float = bases.value[t] - value
+    gain: float = bases.node[VALUE, t] - value
     _copy_basis(bases, aside, t)
     bases.size[t] = n
-    bases.value[t], bases.point[t] = value, point
+    bases.node[VALUE, t], bases.node[POINT, t] = value, point
     if side != 0:
         bases.side[t, g] = 0
     return gain
@@ -709,4 +707,4 @@ class L1Backend(CompiledBackend):
 
     def _solution(self, nodes: L1Nodes) -> tuple[FloatArray, FloatArray, FloatArray]:
         y = nodes.bases.y[: self.nodes.n_nodes]
-        return y[:, :-1].copy(), y[:, -1].copy(), nodes.bases.value.copy()
+        return y[:, :-1].copy(), y[:, -1].copy(), nodes.bases.node[VALUE].copy()
