@@ -20,7 +20,7 @@ from mipforest.data import Dataset, load
 from mipforest.heuristics.contree import contree
 from mipforest.objectives.leaf_losses import ClassLoss, error_loss
 from mipforest.searches.local import KICKS, STARTS, LocalProblem
-from mipforest.searches.local.search import Outcome, compile_kernels, local_search
+from mipforest.searches.local.search import LocalResult, compile_kernels, local_search
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology
 
@@ -57,7 +57,7 @@ def cart(data: Dataset, loss: str, depth: int) -> float:
     return float((wrong != 0).sum() if loss == "classes" else (wrong**2).sum())
 
 
-def timed(problem: LocalProblem, depth: int, **options: int) -> tuple[Outcome, float]:
+def timed(problem: LocalProblem, depth: int, **options: int) -> tuple[LocalResult, float]:
     """Search on one thread; return what was found and processor seconds."""
     began = process_time()
     outcome = local_search(problem, depth, **options)
