@@ -28,7 +28,7 @@ from mipforest.heuristics.contree import contree_within
 from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.objectives.leaf_losses import ClassLoss, PinballLoss, error_loss
 from mipforest.problem.structure import UnivariateProblem
-from mipforest.searches.exact.search import Outcome, compile_kernels, exact_search
+from mipforest.searches.exact.search import ExactResult, compile_kernels, exact_search
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology
 
@@ -116,7 +116,7 @@ def timed(
     depth: int,
     limit: float,
     events: list[tuple[float, float]] | None = None,
-) -> tuple[Outcome, float]:
+) -> tuple[ExactResult, float]:
     """Search; return what was found and processor seconds, CART included; note clock and value of every event."""
     compile_kernels(TimeBudget(), problem, depth)
     began = process_time()
@@ -142,7 +142,7 @@ def primal_integral(events: Sequence[tuple[float, float]], best: float, limit: f
     return 100.0 * total / limit
 
 
-def found(outcome: Outcome, seconds: float) -> list[str]:
+def found(outcome: ExactResult, seconds: float) -> list[str]:
     """Value, with the bound where it is not proven, and seconds."""
     bound = "" if outcome.ended else f" (bound {outcome.bound:.6g})"
     return [f"{outcome.value:.6g}{bound}", f"{seconds:.2f}"]

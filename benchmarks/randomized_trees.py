@@ -324,7 +324,7 @@ def main() -> None:
     """Read the arguments, run, write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with the data sets as CSV files")
-    parser.add_argument("--splits", type=int, default=2, help="random splits in 75% and 25%, at most 10")
+    parser.add_argument("--splits", type=int, default=2, help="random splits in 75 %% and 25 %%, at most 10")
     parser.add_argument("--store", type=Path, help="file that keeps what is measured")
     parser.add_argument("--tables", default=",".join(TABLES), help="tables to measure; none to print only")
     parser.add_argument("--depths", default="1,2", help="depths to measure")
