@@ -591,9 +591,9 @@ Losses round_losses(const Problem& problem, const std::vector<LabelLimit>& limit
             total += std::max(above, below);
             for (Int value : values) {
                 const Int w = y[i] > value ? above : below;
-                const Wide loss = (Wide(w) * std::llabs(y[i] - value)) >> shift;
-                require(loss < MOST, "a loss is beyond the grid");
-                losses.table.push_back(Int(loss));
+                const Wide loss = Wide(w) * std::llabs(y[i] - value);
+                require(loss < Wide(1) << 62 && loss >> shift < MOST, "a loss is beyond the grid");
+                losses.table.push_back(Int(loss >> shift));
             }
         }
         require((Wide(grid.error) << (shift + 1)) >= total, "the error of the grid is too small");
@@ -1027,8 +1027,11 @@ private:
 
 void check() {
     Line line;
-    require(line.read() && line.whole().compare(0, 1, "{") == 0, "the first line is no object");
-    require(line.whole().find("\"mipforest_certificate\": 3") != std::string::npos, "no certificate of format 3");
+    require(line.read(), "the file is empty");
+    std::string first = line.whole();
+    first.erase(std::remove(first.begin(), first.end(), ' '), first.end());
+    require(first.compare(0, 1, "{") == 0, "the first line is no object");
+    require(first.find("\"mipforest_certificate\":3") != std::string::npos, "no certificate of format 3");
     const Problem problem = read_problem(line);
     const Constraints constraints = read_constraints(line, problem);
     const Grid grid = read_grid(line, problem);
