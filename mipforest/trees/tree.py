@@ -384,6 +384,13 @@ class Tree(Predictor):
 
     # The same tree for other data
 
+    def of_target(self, number: int) -> Tree:
+        """Return the tree of one of several targets, by number: a tree of its label, or of its number."""
+        value, classes = self.leaf_value[:, number], ()
+        if self.target_classes:
+            value, classes = value.astype(np.int64), self.target_classes[number]
+        return replace(self, leaf_value=value, classes=classes, targets=(), target_classes=())
+
     def unscaled(self) -> Tree:
         """Return the same weights and leaves without the scaling: a tree for data that are scaled already."""
         return replace(self, offset=None, scale=None)
