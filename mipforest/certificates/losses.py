@@ -34,7 +34,7 @@ MAX_TARGETS, MAX_CLASSES, MAX_CELLS = 1000, 1000, 1 << 27
 #: Exponents of grids: powers of two beyond these are no doubles. With the deviance, that of targets is from 0 on.
 LEAST_EXPONENT, MOST_EXPONENT, MOST_OF_RATES = -1000, 1000, 200
 
-#: Share, for each target, by which a sum of two quotients of doubles is raised: with T targets T + 3 roundings miss it by
+#: Share, for each target, by which a sum of two quotients of doubles is raised: of T targets T + 3 roundings miss it by
 #: less than (T + 4) / 2**53.
 RAISED = 2.0**-48
 
@@ -92,7 +92,7 @@ class Problem(NamedTuple):
         (T, K, K) cost of predicting the class of a column for a sample of the class of a row, of each target; (T, 0, 0)
         of other losses.
     X, y, weight
-        (n, p) features, (n, T) classes or targets, and (n,) weights. The absolute loss and the deviance have one target.
+        (n, p) features, (n, T) classes or targets, and (n,) weights. Other losses than errors and squares have T = 1.
     level
         Of the absolute loss: that of the quantile that a leaf predicts, above 0 and below 1; 1/2 of other losses.
     """
@@ -111,12 +111,12 @@ class Problem(NamedTuple):
     @property
     def n_targets(self) -> int:
         """T, the number of targets that a leaf predicts."""
-        return self.y.shape[1]
+        return int(self.y.shape[1])
 
     @property
     def n_classes(self) -> int:
         """K, the number of classes of each target; 0 of losses of numbers."""
-        return self.costs.shape[1]
+        return int(self.costs.shape[1])
 
     def digest(self) -> str:
         """Return the SHA-256 of the samples, whatever their order.
@@ -345,9 +345,9 @@ def _squares(problem: Problem, grid: Grid) -> tuple[IntArray, float, int]:
     q = [sum(one * one for one in b) // (a << shift) if a else 0 for a, b in pairs]
     total = sum(q)
     require(total < MOST, f"the samples lose {total:.3g} units of the grid, and it has {MOST}")
-    # Each u of a target misses its value by less than 2: half a unit by rounding, and two roundings of numbers below 2**52. By the
+    # Each u misses its value by less than 2: half a unit by rounding, and two roundings of numbers below 2**52. By the
     # triangle inequality of the norm whose square the loss is, a tree loses less by at most twice the product of the
-    # norms of what is missed and of all targets.
+    # norms of what is missed, over all targets, and of all targets.
     kinds, counts = np.unique(w[w > 0], return_counts=True)
     missed = problem.n_targets * sum(
         (4 * c << 60) // a + 1 for a, c in zip(kinds.tolist(), counts.tolist(), strict=True)

@@ -130,7 +130,7 @@ def _leaf_values(tree: Tree, statistics: NodeStatistics | None, *, certain: bool
     """Return the (|L|, T, K) probabilities, or the (|L|, T, 1) values, of the leaves, of T targets."""
     if tree.target_classes:
         known = np.arange(max(map(len, tree.target_classes)))
-        return (tree.leaf_value[:, :, None] == known).astype(np.float64)
+        return np.asarray(tree.leaf_value[:, :, None] == known, dtype=np.float64)
     if not tree.is_classifier:
         return tree.leaf_value.astype(np.float64).reshape(len(tree.leaf_value), -1, 1)
     label = tree.leaf_value.astype(np.int64)

@@ -163,9 +163,11 @@ def to_sql(
                 f"probability_of is {probability_of!r}, and the tree predicts {len(fitted.targets)} targets at once, "
                 "without probabilities; leave it out"
             )
-        labels_of = labels_by_target(fitted, classes) or [None] * len(fitted.targets)
+        labels_of: list[Any] = [*labels_by_target(fitted, classes)] or [None] * len(fitted.targets)
         each = (
-            to_sql(fitted.of_target(k), encoding=encoding, unseen=unseen, classes=labels_of[k], dialect=dialect)
+            to_sql(
+                fitted.of_target(k), encoding=encoding, unseen=unseen, classes=labels_of[k], dialect=dialect
+            )
             + f" AS {writer.quoted(f'prediction_{name}')}"
             for k, name in enumerate(fitted.targets)
         )

@@ -386,10 +386,12 @@ class Tree(Predictor):
 
     def of_target(self, number: int) -> Tree:
         """Return the tree of one of several targets, by number: a tree of its label, or of its number."""
-        value, classes = self.leaf_value[:, number], ()
-        if self.target_classes:
-            value, classes = value.astype(np.int64), self.target_classes[number]
-        return replace(self, leaf_value=value, classes=classes, targets=(), target_classes=())
+        value, known = self.leaf_value[:, number], self.target_classes
+        if known:
+            value = value.astype(np.int64)
+        return replace(
+            self, leaf_value=value, classes=known[number] if known else (), targets=(), target_classes=()
+        )
 
     def unscaled(self) -> Tree:
         """Return the same weights and leaves without the scaling: a tree for data that are scaled already."""

@@ -12,7 +12,7 @@ import pytest
 from certificate_files import bound_of, lines_of, mutated, reason_of, written
 from tolerance import at_most, same
 from typer.testing import CliRunner
-from univariate_cases import hold_for_all, cost_in_file
+from univariate_cases import cost_in_file, hold_for_all
 
 import mipforest
 import mipforest.problem.constraints as c

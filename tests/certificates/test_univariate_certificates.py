@@ -221,7 +221,11 @@ def test_a_proof_by_hand_is_certified(hand, tmp_path):
         ),
         (1, "problem hinge 2 6 2 1 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1", "loss 'hinge' is none of"),
         (1, "problem errors 11 6 2 1 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1", "depth is 11"),
-        (1, "problem errors 2 6 2 1 2 1 -0x1.0p+0 0x1.0p+0 0x1.0p-1", "the cost of a split is -1, less than 0"),
+        (
+            1,
+            "problem errors 2 6 2 1 2 1 -0x1.0p+0 0x1.0p+0 0x1.0p-1",
+            "the cost of a split is -1, less than 0",
+        ),
         (1, "problem errors 2 6 2 1 2 1 0x0.0p+0 0x0.0p+0 0x1.0p-1", "the unit is 0"),
         (1, "problem errors 2 6 2 1 2 1 0.5 0x1.0p+0 0x1.0p-1", "'0.5', and no double"),
         (1, f"problem errors 2 {2**30} 2 1 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1", "too many for the check"),
