@@ -249,7 +249,9 @@ def _scan(
         on_right = usable(tables.use, tables.group, out, 1, g)
         if not (on_left or on_right):
             continue
-        order, rank, due_left, due_right = rows.order[g], tables.rank[g], 0, 0
+        order, rank = rows.order[g], tables.rank[g]
+        # Places up to which no split is better than the best one.
+        due_left, due_right = 0 if on_left else end, 0 if on_right else end
         if must_left and on_left and (N_min <= 1 or _parts_none(tables, rows, g, by, 0, below)):
             best_left = min(best_left, none_left)
         if must_right and on_right and (N_min <= 1 or _parts_none(tables, rows, g, by, first, 2**31 - 1)):
@@ -258,8 +260,8 @@ def _scan(
             _note_losses(tables, rows, g, by, below, first)
         i, left, right = begin, 0, 0
         while i < end:
-            j, own_rank = i + 1, rank[order[i]]
-            while j < end and rank[order[j]] == own_rank:
+            j = max(i + 1, min(end, due_left, due_right))
+            while j < end and rank[order[j]] == rank[order[j - 1]]:
                 j += 1
             _add(tables, rows, order, i, j, by, below, first, i == begin)
             moved_left, moved_right, i = sums[0, W - 1] > left, sums[1, W - 1] > right, j
