@@ -179,7 +179,8 @@ def forest_trees(
 
     if number == 0:
         return []
-    forest = RandomForestClassifier if data.task == "classification" else RandomForestRegressor
+    is_classification = data.task == "classification" or bool(data.target_classes)
+    forest = RandomForestClassifier if is_classification else RandomForestRegressor
     grown = forest(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed, warm_start=True)
     for count in range(TREES_AT_ONCE, number + TREES_AT_ONCE, TREES_AT_ONCE):
         grown.set_params(n_estimators=min(count, number))

@@ -130,7 +130,6 @@ def test_trees_near_the_optimum_are_on_the_page(mipforest, men, bands, tmp_path)
     ("more", "says"),
     [
         (("--target", "Weight"), "--targets takes the place"),
-        (("--solver", "tao"), "predict one target"),
         (("--method", "batch"), "one target"),
         (("--model", "ort"), "--model multi"),
         (("--recall", "high=0.5"), "3 targets at once"),
