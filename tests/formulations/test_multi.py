@@ -75,7 +75,7 @@ def test_searches_and_rows_are_enumeration(seed):
     local = problem.solve("local-search", time_limit=60)
     assert local.verified, local.failed_checks
     assert at_least(local.objective, expected)
-    improved = problem.solve("tmo", options={"population": 3, "generations": 1}, time_limit=60)
+    improved = problem.solve("tmo", solver_options={"population": 3, "generations": 1}, time_limit=60)
     assert improved.verified, improved.failed_checks
     assert at_least(improved.objective, expected)
     if depth <= 2:
