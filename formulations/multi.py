@@ -52,15 +52,13 @@ and the first sum is the left side of (8). For binary splits and labels, z and q
 
 *The root.* As for ``ort``: one valid row bounds the objective by what a search of limited length proves for the
 threshold at the root, and its tree is the start, in the variant ``tight``; ``valid`` has neither.
-
-No certificate states these losses: one is refused by the name of the loss.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -114,6 +112,10 @@ class Multi(Ort):
         weights_of_targets(self.target_weights, data)
         if (data.y.min(axis=0) == data.y.max(axis=0)).all():
             raise DataError(f"no target of {data.name} varies in its {data.n} rows: nothing to predict")
+
+    def for_scaled_targets(self) -> Self:
+        numbers = isinstance(self.target_weights, tuple)
+        return replace(self, target_weights="equal") if numbers else self
 
     def leaf_loss(self, data: Dataset) -> LeafLoss:
         if data.target_classes:

@@ -8,7 +8,7 @@ from scipy import special
 
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
-from mipforest.objectives.leaf_losses import ClassLoss, PoissonLoss, error_loss
+from mipforest.objectives.leaf_losses import ClassLoss, LabelsLoss, PoissonLoss, error_loss
 from mipforest.problem.structure import TreeCharges, UnivariateProblem
 from mipforest.searches.local import LocalProblem
 
@@ -39,6 +39,17 @@ def leaf_cost(loss, y, weight, costs, level=0.5):
         )
 
     return pinball
+
+
+def cost_in_file(problem):
+    """Cost of a leaf by the problem of a certificate."""
+    loss = "classes" if problem.loss == "errors" else problem.loss
+    y = problem.y.astype(int) if loss == "classes" else problem.y
+    each = [
+        leaf_cost(loss, of, problem.weight, costs, problem.level)
+        for of, costs in zip(y.T, problem.costs, strict=True)
+    ]
+    return lambda rows: sum(cost(rows) for cost in each)
 
 
 def cost_of_targets(data, target_weights):
@@ -137,6 +148,26 @@ class Case:
             total += self.split_cost
             here[2 * t + 1], here[2 * t + 2] = rows[~right], rows[right]
         return total
+
+
+class CaseOfTargets(Case):
+    """As :class:`Case`, with two or three targets: numbers, or labels, of which one may have a class more."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        rng, n, labels = np.random.default_rng([seed, 1]), self.data.n, seed % 2 == 0
+        T = int(rng.integers(2, 4))
+        y = rng.integers(0, 2 + np.arange(T) % 2, (n, T)) if labels else rng.integers(0, 8, (n, T)) / 2 - 1
+        y[0] = y[1] + 1 - 2 * (y[1] > 0)
+        self.loss = "labels" if labels else "squared"
+        weight, v = self.problem.weight, rng.choice([1.0, 2.0, 0.3], T) if labels else np.ones(T)
+        self.data = Dataset.from_arrays(
+            self.data.X_raw, y, task="classification" if labels else "regression", weights=weight
+        )
+        y = self.data.y
+        self.cost = cost_of_targets(self.data, v)
+        loss = LabelsLoss(v) if labels else error_loss("squared")
+        self.problem = replace(self.problem, y=y, loss=loss)
 
 
 def hold_for_all(check, cases):

@@ -28,14 +28,15 @@ MEDIAN = 0.5
 #: What all rows lose at most, in units of the grid, and sums of weights and targets: whole numbers that doubles hold.
 MOST = 1 << 52
 
-#: Most classes, samples times features, and rows times predictions of the table of losses.
-MAX_CLASSES, MAX_CELLS = 1000, 1 << 27
+#: Most targets, classes, samples times features, and rows times predictions of the table of losses.
+MAX_TARGETS, MAX_CLASSES, MAX_CELLS = 1000, 1000, 1 << 27
 
 #: Exponents of grids: powers of two beyond these are no doubles. With the deviance, that of targets is from 0 on.
 LEAST_EXPONENT, MOST_EXPONENT, MOST_OF_RATES = -1000, 1000, 200
 
-#: Share by which a sum of two quotients of doubles is raised: four roundings miss it by less than 5 / 2**53.
-RAISED = 1.0 + 2.0**-48
+#: Share, for each target, by which a sum of two quotients of doubles is raised: of T targets T + 3 roundings miss it by
+#: less than (T + 4) / 2**53.
+RAISED = 2.0**-48
 
 #: Share by which what leaves save of the deviance is raised, and what a sample loses is lowered:
 #: :func:`excess` misses it by less than 56 / 2**53.
@@ -64,7 +65,7 @@ class Grid(NamedTuple):
     weight, target
         Exponents of weights and targets, of other losses than errors.
     centre
-        What targets are reduced by first, of the squared loss and of the deviance.
+        What each target is reduced by first, of the squared loss and of the deviance.
     error
         Units of the loss by which rounded targets may raise the loss of a tree, an upper bound.
     """
@@ -72,7 +73,7 @@ class Grid(NamedTuple):
     loss: int
     weight: int = 0
     target: int = 0
-    centre: float = 0.0
+    centre: tuple[float, ...] = (0.0,)
     error: int = 0
 
 
@@ -88,9 +89,10 @@ class Problem(NamedTuple):
     split_cost, unit
         Cost of a split, and what all charges are divided by in the objective.
     costs
-        (K, K) cost of predicting the class of a column for a sample of the class of a row; (0, 0) of other losses.
+        (T, K, K) cost of predicting the class of a column for a sample of the class of a row, of each target; (T, 0, 0)
+        of other losses.
     X, y, weight
-        (n, p) features, (n,) classes or targets, and (n,) weights.
+        (n, p) features, (n, T) classes or targets, and (n,) weights. Other losses than errors and squares have T = 1.
     level
         Of the absolute loss: that of the quantile that a leaf predicts, above 0 and below 1; 1/2 of other losses.
     """
@@ -106,11 +108,21 @@ class Problem(NamedTuple):
     weight: FloatArray
     level: float = MEDIAN
 
+    @property
+    def n_targets(self) -> int:
+        """T, the number of targets that a leaf predicts."""
+        return int(self.y.shape[1])
+
+    @property
+    def n_classes(self) -> int:
+        """K, the number of classes of each target; 0 of losses of numbers."""
+        return int(self.costs.shape[1])
+
     def digest(self) -> str:
         """Return the SHA-256 of the samples, whatever their order.
 
         It is that of their number n and the number of features (64-bit whole numbers), then of each sample, in the
-        order of their numbers, its features, class or target, and weight (doubles, 0 without a sign); all
+        order of their numbers, its features, classes or targets, and weight (doubles, 0 without a sign); all
         little-endian.
         """
         table = np.column_stack([self.X, self.y, self.weight]) + 0.0  # -0 becomes 0
@@ -132,8 +144,10 @@ class Losses(NamedTuple):
     size
         (m,) samples of each row.
     table
-        (m, M) loss of each row for each prediction; with losses by sums (m, 3) weight, weighted target, and what it
-        loses beside the centre.
+        (m, T K) loss of each row for each prediction, target by target; with losses by sums (m, T + 2) weight, weighted
+        targets, and what it loses beside the centre.
+    n_targets
+        T.
     unit
         Of losses by sums, units of the loss in one unit of what a leaf saves.
     bits
@@ -153,6 +167,7 @@ class Losses(NamedTuple):
     group: IntArray
     size: IntArray
     table: IntArray
+    n_targets: int
     unit: float
     bits: int
     split_cost: int
@@ -162,41 +177,41 @@ class Losses(NamedTuple):
 
     @property
     def has_sums(self) -> bool:
-        """Whether the loss of a leaf is a function of three sums."""
+        """Whether the loss of a leaf is a function of sums of weights and targets."""
         return self.loss in (SQUARED, DEVIANCE)
 
     def leaf(self, totals: IntArray) -> IntArray:
         """Return the losses of leaves (k,) from the sums of their rows (k, M), rounded down."""
         if not self.has_sums:
-            least: IntArray = totals.min(axis=1)
-            return least
-        w, u, q = totals.T
-        return np.asarray(np.maximum(0, q - self.saved(u.astype(np.float64), w.astype(np.float64))))
+            by_target = totals.reshape(len(totals), self.n_targets, -1)
+            return np.asarray(by_target.min(axis=2).sum(axis=1))
+        w, *u = totals[:, :-1].T.astype(np.float64)
+        return np.asarray(np.maximum(0, totals[:, -1] - self.saved((w, u))))
 
-    def saved(self, *sums: FloatArray) -> IntArray:
+    def saved(self, *leaves: tuple[FloatArray, Sequence[FloatArray]]) -> IntArray:
         """Return what predictions of one leaf or of two save beside the centre, rounded up.
 
-        ``sums`` are of weighted targets and of weights, in turn: whole numbers.
+        ``leaves`` are sums of weights, and of each weighted target: whole numbers.
         """
-        leaves = list(zip(sums[::2], sums[1::2], strict=True))
         if self.exact:
-            of_one = np.frompyfunc(self._saved_exactly, 2, 1)
-            return np.asarray(sum(of_one(u, w) for u, w in leaves), dtype=np.int64)
-        total = np.zeros(np.broadcast_shapes(*(one.shape for one in sums)))
-        for u, w in leaves:
+            of_one = np.frompyfunc(self._saved_exactly, 1 + self.n_targets, 1)
+            return np.asarray(sum(of_one(w, *u) for w, u in leaves), dtype=np.int64)
+        total: FloatArray | float = 0.0
+        for w, u in leaves:
             if self.loss == SQUARED:
-                total += np.divide(u * u, w, out=np.zeros(u.shape), where=w > 0)
+                squares = sum(one * one for one in u)
+                total = total + np.divide(squares, w, out=np.zeros(w.shape), where=w > 0)
             else:
-                total += excess(u, w, self.bits)
-        raised = RAISED if self.loss == SQUARED else RAISED_LOGARITHM
+                total = total + excess(u[0], w, self.bits)
+        raised = 1.0 + RAISED * self.n_targets if self.loss == SQUARED else RAISED_LOGARITHM
         return np.ceil(total * raised * self.unit).astype(np.int64) + 1
 
-    def _saved_exactly(self, u: float, w: float) -> int:
+    def _saved_exactly(self, w: float, *u: float) -> int:
         if w <= 0:
             return 0
         if self.loss == SQUARED:
-            return math.ceil(Fraction(int(u) ** 2, int(w)) * Fraction(self.unit))
-        value, missed = exact_excess(int(u), int(w) << self.bits)
+            return math.ceil(Fraction(sum(int(one) ** 2 for one in u), int(w)) * Fraction(self.unit))
+        value, missed = exact_excess(int(u[0]), int(w) << self.bits)
         return math.ceil((value + missed) * Fraction(self.unit))
 
 
@@ -207,7 +222,7 @@ def rounded(
 
     Errors and absolute losses are a table over predictions. With losses by sums, the weights w are rounded down, and
     the products of weights and centred targets, u, to whole numbers. The squared loss of a leaf is
-    :math:`\sum u^2 / w - (\sum u)^2 / \sum w`; with the deviance, :func:`excess` takes the place of
+    :math:`\sum \|u\|^2 / w - \|\sum u\|^2 / \sum w`; with the deviance, :func:`excess` takes the place of
     :math:`u^2 / w`.
 
     Raises
@@ -215,9 +230,10 @@ def rounded(
     CertificateError
         If the numbers are beyond the grid.
     """
-    n, p = problem.X.shape
-    require(n * (p + 2) <= MAX_CELLS, f"{n} samples of {p} features are too many for the check")
-    require(len(problem.costs) <= MAX_CLASSES, f"{len(problem.costs)} classes are more than {MAX_CLASSES}")
+    (n, p), T, K = problem.X.shape, problem.n_targets, problem.n_classes
+    require_size(n, p, T, K)
+    require(K <= MAX_CLASSES, f"{K} classes are more than {MAX_CLASSES}")
+    require(T <= MAX_TARGETS, f"{T} targets are more than {MAX_TARGETS}")
     _, group = np.unique(problem.X, axis=0, return_inverse=True)
     group = group.ravel().astype(np.int64)
     m, size = int(group.max()) + 1, np.bincount(group)
@@ -239,8 +255,14 @@ def rounded(
     table = np.zeros((m, rows.shape[1]), np.int64)
     np.add.at(table, group, rows)
     return Losses(
-        problem.loss, group, size.astype(np.int64), table, unit, bits, split_cost, error, moved, exact
+        problem.loss, group, size.astype(np.int64), table, T, unit, bits, split_cost, error, moved, exact
     )
+
+
+def require_size(n: int, p: int, T: int, K: int) -> None:
+    """Refuse more samples, features, targets and classes than the check holds."""
+    require(n * (p + T + 1) <= MAX_CELLS, f"{n} samples of {p} features are too many for the check")
+    require(max(n, K) * T * K <= MAX_CELLS, f"{n} samples of {T * K} classes are too many for the check")
 
 
 def _floor(value: float, exponent: int) -> int:
@@ -261,21 +283,31 @@ def _floors(values: FloatArray, exponent: int, factor: float = 1.0) -> IntArray:
 
 
 def _errors(problem: Problem, exponent: int) -> IntArray:
-    """Return (n, K) what each prediction costs each sample."""
-    K = len(problem.costs)
-    kinds, of = np.unique(np.column_stack([problem.y, problem.weight]), axis=0, return_inverse=True)
-    known = np.zeros((len(kinds), K), np.int64)
-    for i, (y, w) in enumerate(kinds.tolist()):
-        for k, cost in enumerate(problem.costs[int(y)].tolist()):
+    """Return (n, T K) what each prediction costs each sample, target by target."""
+    return np.hstack(
+        [
+            _errors_of_target(costs, y, problem.weight, exponent)
+            for costs, y in zip(problem.costs, problem.y.T, strict=True)
+        ]
+    )
+
+
+def _errors_of_target(costs: FloatArray, y: FloatArray, weight: FloatArray, exponent: int) -> IntArray:
+    kinds, of = np.unique(np.column_stack([y, weight]), axis=0, return_inverse=True)
+    known = np.zeros((len(kinds), len(costs)), np.int64)
+    for i, (k, w) in enumerate(kinds.tolist()):
+        for j, cost in enumerate(costs[int(k)].tolist()):
             loss = math.floor(Fraction(w) * Fraction(cost) * Fraction(2) ** exponent)
             require(loss < MOST, f"a sample loses {written(loss)} units of the grid, and it has {MOST}")
-            known[i, k] = loss
+            known[i, j] = loss
     rows: IntArray = known[of.ravel()]
     return rows
 
 
 def charges(problem: Problem, exponent: int, limits: Sequence[LabelLimit]) -> tuple[IntArray, int]:
-    r"""Return (n, K) what each prediction costs each sample with the prices of limits, and :attr:`Losses.moved`.
+    r"""Return (n, T K) what each prediction costs each sample with the prices of limits, and :attr:`Losses.moved`.
+
+    Limits are on the labels of one target.
 
     The price of what a label uses, :math:`\lambda u`, is rounded down, and that of a limit, :math:`\lambda h`, up. A
     tree within the limits uses h at most, so it loses no less than the priced costs of its labels, less all
@@ -298,41 +330,44 @@ def charges(problem: Problem, exponent: int, limits: Sequence[LabelLimit]) -> tu
 
 
 def _squares(problem: Problem, grid: Grid) -> tuple[IntArray, float, int]:
-    """Return (n, 3) weights, weighted targets and weighted squares, :attr:`Losses.unit`, and the error."""
+    """Return (n, T + 2) weights, weighted targets and weighted squares, :attr:`Losses.unit`, and the error."""
     w = _floors(problem.weight, grid.weight)
     # Doubles that are the same wherever IEEE arithmetic is: a difference, a product, a power of two, a rounding.
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        u = np.rint(np.ldexp(w * (problem.y - grid.centre), grid.target))
+        u = np.rint(np.ldexp(w[:, None] * (problem.y - grid.centre), grid.target))
     require(bool((np.abs(u) < MOST).all()), "a target is beyond the grid")
-    u = np.where(w == 0, 0.0, u).astype(np.int64)
+    u = np.where(w[:, None] == 0, 0.0, u).astype(np.int64)
     shift = grid.weight + 2 * grid.target - grid.loss
     require(
         0 <= shift <= 120, f"the grid of targets is {shift} bits finer than that of losses, and not 0 to 120"
     )
     pairs = zip(w.tolist(), u.tolist(), strict=True)
-    q = [b * b // (a << shift) if a else 0 for a, b in pairs]
+    q = [sum(one * one for one in b) // (a << shift) if a else 0 for a, b in pairs]
     total = sum(q)
     require(total < MOST, f"the samples lose {total:.3g} units of the grid, and it has {MOST}")
     # Each u misses its value by less than 2: half a unit by rounding, and two roundings of numbers below 2**52. By the
     # triangle inequality of the norm whose square the loss is, a tree loses less by at most twice the product of the
-    # norms of what is missed and of all targets.
+    # norms of what is missed, over all targets, and of all targets.
     kinds, counts = np.unique(w[w > 0], return_counts=True)
-    missed = sum((4 * c << 60) // a + 1 for a, c in zip(kinds.tolist(), counts.tolist(), strict=True))
+    missed = problem.n_targets * sum(
+        (4 * c << 60) // a + 1 for a, c in zip(kinds.tolist(), counts.tolist(), strict=True)
+    )
     error = math.isqrt((4 * missed * (total + len(w))) >> (60 + shift)) + 1
     return np.column_stack([w, u, np.array(q, np.int64)]), math.ldexp(1.0, -shift), error
 
 
 def _deviances(problem: Problem, grid: Grid, *, exact: bool) -> tuple[IntArray, float, int]:
     """Return (n, 3) weights, weighted targets and what they lose beside the centre, the unit, and the error."""
-    w, y, bits = _floors(problem.weight, grid.weight), problem.y, grid.target
+    w, y, bits = _floors(problem.weight, grid.weight), problem.y[:, 0], grid.target
+    centre = grid.centre[0]
     require(bool((y >= 0).all()), "a rate is less than 0")
-    require(grid.centre > 0, "the centre of rates is not above 0")
+    require(centre > 0, "the centre of rates is not above 0")
     require(0 <= bits <= MOST_OF_RATES, f"the grid of rates is {bits}, and not 0 to {MOST_OF_RATES}")
-    size = math.frexp(grid.centre)[1] + grid.loss - grid.weight - bits
+    size = math.frexp(centre)[1] + grid.loss - grid.weight - bits
     require(abs(size) <= 300, f"the grid of losses is 2**{size} times that of rates")
-    unit = math.ldexp(grid.centre, grid.loss - grid.weight - bits)
+    unit = math.ldexp(centre, grid.loss - grid.weight - bits)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        u = np.rint(np.ldexp(w * ((y - grid.centre) / grid.centre), bits))
+        u = np.rint(np.ldexp(w * ((y - centre) / centre), bits))
     whole = np.ldexp(w.astype(np.float64), bits)
     # A rate of 0 stays one, exactly, and no other rate becomes one.
     u = np.where(w == 0, 0.0, np.where(y > 0, np.maximum(u, 1.0 - whole), u))
@@ -355,8 +390,8 @@ def _deviances(problem: Problem, grid: Grid, *, exact: bool) -> tuple[IntArray, 
         ratio = float(rates.max() / rates.min())
         if not (y[w > 0] > 0).all():
             ratio = max(ratio, float(w.sum() / w[some].min()))
-        growth = min(ratio * RAISED - 1.0, float(math.frexp(ratio)[1]))
-    error = math.ceil(MISSED_RATE * int(some.sum()) * growth * unit * RAISED) + 1
+        growth = min(ratio * (1.0 + RAISED) - 1.0, float(math.frexp(ratio)[1]))
+    error = math.ceil(MISSED_RATE * int(some.sum()) * growth * unit * (1.0 + RAISED)) + 1
     return np.column_stack([w, u.astype(np.int64), q]), unit, error
 
 
@@ -410,7 +445,7 @@ def _distances(problem: Problem, grid: Grid) -> tuple[IntArray, int]:
     """Return (n, M) the loss of each sample for each target as the prediction, and the error."""
     above, below = (_floors(problem.weight, grid.weight, factor) for factor in factors(problem.level))
     with np.errstate(over="ignore"):
-        scaled = np.rint(np.ldexp(problem.y, grid.target))
+        scaled = np.rint(np.ldexp(problem.y[:, 0], grid.target))
     require(bool((np.abs(scaled) < MOST).all()), "a target is beyond the grid")
     y = scaled.astype(np.int64)
     values = np.unique(y)
@@ -462,24 +497,14 @@ def objective_bound(losses: int, grid: Grid, unit: float) -> Fraction:
 
 
 def leaf_value(problem: Problem, rows: IntArray, label: int | None = None) -> Fraction:
-    """Return the loss of a leaf with its best prediction, or with a label."""
-    y, weight = problem.y[rows].tolist(), problem.weight[rows].tolist()
+    """Return the loss of a leaf with its best predictions, or with a label of one target."""
+    y, weight = problem.y[rows].T.tolist(), problem.weight[rows].tolist()
     if problem.loss == ERRORS:
-        of_class = [Fraction(0)] * len(problem.costs)
-        for k, w in zip(y, weight, strict=True):
-            of_class[int(k)] += Fraction(w)
-        costs = [[Fraction(c) for c in row] for row in problem.costs.tolist()]
-        return min(
-            sum((w * row[k] for w, row in zip(of_class, costs, strict=True)), Fraction(0))
-            for k in (range(len(costs)) if label is None else (label,))
-        )
+        each = zip(problem.costs.tolist(), y, strict=True)
+        return sum((_errors_of_leaf(costs, own, weight, label) for costs, own in each), Fraction(0))
     if problem.loss == SQUARED:
-        # Whole multiples of one power of two: sums of fractions would be reduced at every step.
-        w, below = _multiples(weight)
-        v, under = _multiples(y)
-        W, S = sum(w), sum(a * b for a, b in zip(w, v, strict=True))
-        Q = sum(a * b * b for a, b in zip(w, v, strict=True))
-        return Fraction(Q * W - S * S, W * below * under * under)
+        return sum((_squares_of_leaf(own, weight) for own in y), Fraction(0))
+    (y,) = y
     of_target = dict.fromkeys(sorted(y), Fraction(0))
     for target, w in zip(y, weight, strict=True):
         of_target[target] += Fraction(w)
@@ -494,6 +519,28 @@ def leaf_value(problem: Problem, rows: IntArray, label: int | None = None) -> Fr
             break
     away = [(w, Fraction(target) - quantile) for target, w in of_target.items()]
     return sum((2 * w * max(level * error, (level - 1) * error) for w, error in away), Fraction(0))
+
+
+def _errors_of_leaf(
+    costs: list[list[float]], y: list[float], weight: list[float], label: int | None
+) -> Fraction:
+    of_class = [Fraction(0)] * len(costs)
+    for k, w in zip(y, weight, strict=True):
+        of_class[int(k)] += Fraction(w)
+    exact = [[Fraction(c) for c in row] for row in costs]
+    return min(
+        sum((w * row[k] for w, row in zip(of_class, exact, strict=True)), Fraction(0))
+        for k in (range(len(exact)) if label is None else (label,))
+    )
+
+
+def _squares_of_leaf(y: list[float], weight: list[float]) -> Fraction:
+    # Whole multiples of one power of two: sums of fractions would be reduced at every step.
+    w, below = _multiples(weight)
+    v, under = _multiples(y)
+    W, S = sum(w), sum(a * b for a, b in zip(w, v, strict=True))
+    Q = sum(a * b * b for a, b in zip(w, v, strict=True))
+    return Fraction(Q * W - S * S, W * below * under * under)
 
 
 def _deviance_of(of_rate: dict[float, Fraction]) -> Fraction:

@@ -28,8 +28,8 @@ from mipforest.certificates.losses import (
     ERRORS,
     LEAST_EXPONENT,
     LOSSES,
-    MAX_CELLS,
     MAX_CLASSES,
+    MAX_TARGETS,
     MEDIAN,
     MOST,
     MOST_EXPONENT,
@@ -40,6 +40,7 @@ from mipforest.certificates.losses import (
     leaf_value,
     objective_bound,
     raised,
+    require_size,
     rounded,
 )
 from mipforest.certificates.nodes import (
@@ -194,10 +195,11 @@ def check(words: Words, stated: object, lines: Lines, *, exact: bool = False) ->
     words.require_unused(problem.X)
     constraints, following = _constraints(problem, lines)
     limits = constraints.labels
+    require(not limits or problem.n_targets == 1, "limits on labels are for one target")
     require(
         following[:1] == ["grid"], "no line 'grid' in its place; is the file a certificate, and complete?"
     )
-    grid = _grid(following[1:], problem.loss)
+    grid = _grid(following[1:], problem.loss, problem.n_targets)
     losses = rounded(problem, grid, limits, exact=exact)
     enough = grid.error >= losses.error
     require(enough, f"rounded targets may raise a loss by {losses.error} units of the grid, not {grid.error}")
@@ -229,7 +231,7 @@ def values_of(X: FloatArray) -> IntArray:
 
 def _constraints(problem: Problem, lines: Lines) -> tuple[Constraints, list[str]]:
     """Read the constraints, and the words of the line behind them."""
-    n, K = len(problem.y), len(problem.costs)
+    n, K = len(problem.y), problem.n_classes
     reader = Reader(problem.depth, values_of(problem.X), n, K, _integer, _double)
     following = reader.read(lines.words(), lines.words)
     return reader.found, following
@@ -238,53 +240,65 @@ def _constraints(problem: Problem, lines: Lines) -> tuple[Constraints, list[str]
 def read_problem(lines: Lines) -> Problem:
     """Read what trees are charged, and the samples."""
     head = lines.words("problem")
-    require(len(head) == 9, "the line 'problem' has no nine entries")
+    require(len(head) == 10, "the line 'problem' has no ten entries")
     loss = head[0]
     require(loss in LOSSES, f"loss {loss[:40]!r} is none of {', '.join(LOSSES)}")
     depth = _integer(head[1], "depth", 1, MAX_LEVELS + 1)
     n, p = _integer(head[2], "samples", 1, 1 << 31), _integer(head[3], "features", 1, 1 << 31)
-    require(n * (p + 2) <= MAX_CELLS, f"{n} samples of {p} features are too many for the check")
-    K = _integer(head[4], "classes", 1 if loss == ERRORS else 0, MAX_CLASSES + 1 if loss == ERRORS else 1)
-    require(n * K <= MAX_CELLS, f"{n} samples of {K} classes are too many for the check")
-    N_min = _integer(head[5], "N_min", 1, 1 << 31)
-    split_cost = _double(head[6], "the cost of a split", least=0.0)
-    unit = _double(head[7], "the unit", least=0.0)
+    T = _integer(head[4], "targets", 1, MAX_TARGETS + 1 if loss in (ERRORS, SQUARED) else 2)
+    K = _integer(head[5], "classes", 1 if loss == ERRORS else 0, MAX_CLASSES + 1 if loss == ERRORS else 1)
+    require_size(n, p, T, K)
+    N_min = _integer(head[6], "N_min", 1, 1 << 31)
+    split_cost = _double(head[7], "the cost of a split", least=0.0)
+    unit = _double(head[8], "the unit", least=0.0)
     require(unit > 0, "the unit is 0")
-    level = _double(head[8], "the level", least=0.0)
+    level = _double(head[9], "the level", least=0.0)
     require(0 < level < 1, f"the level of a quantile is {level:g}, and not between 0 and 1")
     require(loss == ABSOLUTE or level == MEDIAN, f"the {loss} loss has no quantile of level {level:g}")
-    costs = np.zeros((K, K))
-    for k in range(K):
+    costs = np.zeros((T * K, K))
+    for k in range(T * K):
         row = lines.words("cost")
         require(len(row) == K, f"a line of costs has {len(row)} entries for {K} classes")
         costs[k] = [_double(word, "a cost", least=0.0) for word in row]
-    table = np.empty((n, p + 2))
+    table = np.empty((n, T + 1 + p))
     for i in range(n):
         row = lines.words("sample")
         require(
-            len(row) == p + 2, f"a sample has {len(row)} numbers, and not target, weight and {p} features"
+            len(row) == T + 1 + p,
+            f"a sample has {len(row)} numbers, and not {T} of targets, weight and {p} features",
         )
         table[i] = [_double(word, "a number of a sample") for word in row]
-    y, weight, X = table[:, 0], table[:, 1], table[:, 2:]
+    y, weight, X = table[:, :T], table[:, T], table[:, T + 1 :]
     require(bool((weight > 0).all()), "a weight is not above 0")
     if loss == ERRORS:
         classes = (y == np.floor(y)) & (y >= 0) & (y < K)
         require(bool(classes.all()), f"the class of a sample is none of 0 to {K - 1}")
-    return Problem(loss, depth, N_min, split_cost, unit, costs, np.ascontiguousarray(X), y, weight, level)
+    return Problem(
+        loss,
+        depth,
+        N_min,
+        split_cost,
+        unit,
+        costs.reshape(T, K, K),
+        np.ascontiguousarray(X),
+        y,
+        weight,
+        level,
+    )
 
 
-def _grid(words: list[str], loss: str) -> Grid:
-    require(len(words) == 5, "the line 'grid' has no five entries")
+def _grid(words: list[str], loss: str, T: int) -> Grid:
+    require(len(words) == 4 + T, f"the line 'grid' has no {4 + T} entries")
     names = ("the grid of losses", "the grid of weights", "the grid of targets")
     exponents = [
         _integer(word, name, LEAST_EXPONENT, MOST_EXPONENT + 1)
         for word, name in zip(words, names, strict=False)
     ]
-    centre = _double(words[3], "the centre")
+    centre = tuple(_double(word, "the centre") for word in words[3:-1])
     centred = loss in (SQUARED, DEVIANCE)
-    require(centred or centre == 0, f"targets of the {loss} loss have no centre, and it is {centre:g}")
+    require(centred or not any(centre), f"targets of the {loss} loss have no centre, and it is {centre[0]:g}")
     loss_exponent, weight, target = exponents
-    return Grid(loss_exponent, weight, target, centre, _integer(words[4], "the error of the grid", 0, MOST))
+    return Grid(loss_exponent, weight, target, centre, _integer(words[-1], "the error of the grid", 0, MOST))
 
 
 def _tree(words: list[str], problem: Problem) -> tuple[float, list[tuple[int, float]]]:
@@ -302,7 +316,7 @@ def _leaves(words: list[str], problem: Problem) -> list[int]:
     """Return the label of every node in heap order, of those at the last level too; -1 where it is no leaf."""
     nodes = 2 ** (problem.depth + 1) - 1
     require(len(words) == nodes, f"the line 'leaves' has {len(words)} labels for {nodes} nodes")
-    return [_integer(word, "the label of a leaf", -1, len(problem.costs)) for word in words]
+    return [_integer(word, "the label of a leaf", -1, problem.n_classes) for word in words]
 
 
 def value_of(
@@ -593,8 +607,8 @@ class _Proof:
         if W == 0:
             return best
         if losses.has_sums:
-            columns = columns[:2]
-        elif len(columns) == 2 and not ordered.must:
+            columns = columns[:-1]
+        elif self._are_two(totals) and not ordered.must:
             columns = columns[:1] - columns[1:]
         limited = bool(least.any())
         if limited:
@@ -654,26 +668,35 @@ class _Proof:
                 few |= ((size == 0) & (least > 0))[:, None]
             forbidden = few if forbidden is None else few | forbidden
         if self.losses.has_sums:
-            w, u = sums
-            saved = self.losses.saved(u, w, totals[:, 1:2] - u, totals[:, :1] - w)
+            w, *u = sums
+            others = [totals[:, 1 + t : 2 + t] - one for t, one in enumerate(u)]
+            saved = self.losses.saved((w, u), (totals[:, :1] - w, others))
             if forbidden is not None:
                 saved[np.broadcast_to(forbidden, saved.shape)] = -NEVER
-            return np.asarray(np.maximum(0, totals[:, 2].astype(np.int64) - saved.max(axis=1)))
-        if totals.shape[1] == 2 and not ordered.must:
+            return np.asarray(np.maximum(0, totals[:, -1].astype(np.int64) - saved.max(axis=1)))
+        if self._are_two(totals) and not ordered.must:
             # The left leaf predicts one of the two, the right leaf the other one: two equal ones are one leaf.
             (less,) = sums
             highest = less if forbidden is None else np.where(forbidden, -float(NEVER), less)
             lowest = less if forbidden is None else np.where(forbidden, float(NEVER), less)
             found = np.minimum(totals[:, 0] - highest.max(axis=1), totals[:, 1] + lowest.min(axis=1))
             return np.asarray(found, dtype=np.int64)
-        left = next(sums)
-        right = totals[:, :1] - left
-        for k, below in enumerate(sums, 1):
-            left, right = np.minimum(left, below), np.minimum(right, totals[:, k : k + 1] - below)
-        both = left + right
+        both: FloatArray | float = 0.0
+        for own in np.split(totals, self.losses.n_targets, axis=1):
+            left: FloatArray | float = math.inf
+            right = left
+            for k in range(own.shape[1]):
+                below = next(sums)
+                left, right = np.minimum(left, below), np.minimum(right, own[:, k : k + 1] - below)
+            both = both + left + right
+        found = np.asarray(both)
         if forbidden is not None:
-            both[np.broadcast_to(forbidden, both.shape)] = float(NEVER)
-        return np.asarray(both.min(axis=1), dtype=np.int64)
+            found[np.broadcast_to(forbidden, found.shape)] = float(NEVER)
+        return np.asarray(found.min(axis=1), dtype=np.int64)
+
+    def _are_two(self, totals: FloatArray) -> bool:
+        """Return whether leaves have one of two predictions, by the sums (k, M) of what each one costs."""
+        return not self.losses.has_sums and self.losses.n_targets == 1 and totals.shape[1] == 2
 
 
 def subtree_sums(must: BoolArray) -> IntArray:

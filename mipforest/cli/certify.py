@@ -14,7 +14,6 @@ from mipforest.cli import options as o
 from mipforest.cli.errors import SUCCESS, CommandError
 from mipforest.cli.output import print_json, print_note, print_text
 from mipforest.errors import MipforestError
-from mipforest.objectives.leaf_losses import ClassLoss
 
 if TYPE_CHECKING:
     from mipforest.certificates import Certified, CertifiedUnivariate, Words
@@ -261,8 +260,11 @@ def in_words(found: Certified | CertifiedUnivariate) -> Iterator[tuple[str, str]
     if words.constraints:
         yield "within", "; ".join(map(str, constraints_in(words)))
     if not isinstance(found, Certified):
-        zero_one = not numbers["costs"] or all(
-            cost == (i != k) for i, row in enumerate(numbers["costs"]) for k, cost in enumerate(row)
+        zero_one = all(
+            cost == (i != k)
+            for costs in numbers["costs"]
+            for i, row in enumerate(costs)
+            for k, cost in enumerate(row)
         )
         loss = f"{numbers['loss']}{'' if zero_one else ' with costs of classes'}"
         if numbers["loss"] == "absolute":
@@ -424,27 +426,40 @@ def _against_charges(found: CertifiedUnivariate, formulation: Formulation, whose
     import numpy as np
 
     from mipforest.data import Dataset
+    from mipforest.data.target import SEVERAL
+    from mipforest.searches.exact.certificate_writer import loss_in_file
 
-    problem = found.problem
+    problem, several = found.problem, formulation.task == SEVERAL
     task: Task = "classification" if problem.loss == "errors" else "regression"
-    if task == "classification" and len(np.unique(problem.y)) < len(problem.costs):
-        return [f"classes: {len(problem.costs)} in the proof, of which some have no samples"]
-    data = Dataset.from_arrays(
-        problem.X, problem.y, weights=problem.weight, scaling="none", task=task, name=found.data
-    )
-    wanted = _charged(formulation, data) if formulation.task == task else None
-    if wanted is None:
+    numbers_of_classes = [len(np.unique(y)) for y in problem.y.T]
+    if task == "classification" and (
+        max(numbers_of_classes) < problem.n_classes or (problem.y.max(axis=0) >= numbers_of_classes).any()
+    ):
+        return [f"classes: {problem.n_classes} in the proof, of which some have no samples"]
+    if not several and (problem.n_targets > 1 or formulation.task != task):
         return [
             f"model: {formulation.name} {whose}, which has no univariate trees with constant leaves, or other targets"
         ]
-    K, costs = len(problem.costs), wanted.loss.costs if isinstance(wanted.loss, ClassLoss) else None
+    data = Dataset.from_arrays(
+        problem.X,
+        problem.y if several else problem.y[:, 0],
+        weights=problem.weight,
+        scaling="none",
+        task=task,
+        targets=[f"y{t}" for t in range(problem.n_targets)] if several else None,
+        name=found.data,
+    )
+    wanted = _charged(formulation.for_scaled_targets() if task == "regression" else formulation, data)
+    if wanted is None:
+        return [f"model: {formulation.name} {whose}, which has no univariate trees with constant leaves"]
+    loss, costs = loss_in_file(wanted.loss, wanted.y)
     numbers = {
-        "loss": wanted.loss.name,
+        "loss": loss,
         "level": wanted.loss.level,
         "N_min": max([wanted.N_min, *_sizes_of_leaves(found.words, data)]),
         "split_cost": float(wanted.split_cost),
         "unit": float(wanted.unit),
-        "costs": (1.0 - np.eye(K) if costs is None else costs).tolist(),
+        "costs": costs.tolist(),
     }
     labels = {
         "level": "level of the quantile",
@@ -551,7 +566,7 @@ def _digest(found: Certified | CertifiedUnivariate, data: Dataset, formulation: 
         formulation = _named(words)
     charged = None if formulation is None else _charged(formulation, data)
     y = np.asarray(data.y if charged is None else charged.y, dtype=np.float64)
-    return found.problem._replace(X=data.X, y=y, weight=data.weights).digest()
+    return found.problem._replace(X=data.X, y=y.reshape(data.n, -1), weight=data.weights).digest()
 
 
 def _without_forbidden(data: Dataset, forbidden: Mapping[str, int]) -> Dataset:

@@ -17,6 +17,7 @@ from mipforest.data.convention import PLAIN, Convention, DateOrder, Dates, read_
 from mipforest.data.encoding import Column, Encoding, Scaling, UnseenLevelError
 from mipforest.data.table import Axis, Label, Missing, fingerprint
 from mipforest.data.target import (
+    SEVERAL,
     ClassMapping,
     Target,
     Task,
@@ -72,6 +73,10 @@ def targets_of(y: Any, n: int, names: Sequence[str] | None, kept: Any, task: Tas
             f"{len(called)} names of targets ({some_of(called)}) for the {shape[1]} columns of y; give one for each, "
             "no two alike"
         )
+    if task == "regression" and isinstance(y, np.ndarray) and y.dtype == np.float64 and np.isfinite(y).all():
+        values = y[kept]
+        if len(values) and (values != values[0]).any():  # else refused below
+            return Target(SEVERAL, values, targets=tuple(called))
     table = y if isinstance(y, pd.DataFrame) else pd.DataFrame(np.asarray(y))
     columns = [table.iloc[:, t].to_numpy() for t in range(shape[1])]
     read = {name: tables.target_column(one, n, name)[kept] for name, one in zip(called, columns, strict=True)}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data.encoding import Encoding
@@ -52,13 +54,11 @@ def cuts_of(tree: Tree) -> Cuts:
     return Cuts(feature, cut, weight >= 0)
 
 
-def refuse_several_targets(fitted: Predictor, form: str) -> None:
-    """Refuse a tree whose leaves predict several targets at once, in a form that has one output (ValueError)."""
-    if isinstance(fitted, Tree) and fitted.targets:
-        raise ValueError(
-            f"the leaves of this tree predict {len(fitted.targets)} targets ({', '.join(fitted.targets)}), and {form} "
-            "has one; use its JSON, or write it as Python (to_python)"
-        )
+def labels_by_target(tree: Tree, classes: Any) -> list[npt.NDArray[Any]]:
+    """Return the labels of each of several targets: those in place of the names of their classes, where given."""
+    if classes is None:
+        return list(map(np.asarray, tree.target_classes))
+    return [np.asarray(classes)] if len(tree.targets) == 1 else list(map(np.asarray, classes))
 
 
 def leaf_probabilities(tree: Tree, statistics: NodeStatistics | None) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,8 @@ from mipforest.deployment.cuts import (
     cuts_of,
     fill_ins,
     inputs_of,
+    labels_by_target,
     leaf_probabilities,
-    refuse_several_targets,
 )
 from mipforest.errors import MipforestError
 from mipforest.trees import NodeStatistics, Predictor, RandomizedTree, Tree
@@ -47,7 +47,8 @@ def to_onnx(
     missing values splits send to a side is one of them, with NaN where a value is missing. Outputs:
 
     =================  ==========================================================================================
-    ``prediction``     (n,) labels (texts, or whole numbers where ``classes`` are), or values as doubles
+    ``prediction``     (n,) labels (texts, or whole numbers where ``classes`` are), or values as doubles; (n, T) of
+                       several targets
     ``probabilities``  (n, K) probabilities of the classes, of a classifier that is not prescriptive
     ``leaf``           (n,) number of the leaf, of a tree that is not randomised
     ``total``          (n,) points, of a score card
@@ -68,7 +69,7 @@ def to_onnx(
     encoding
         What the columns are: a missing number counts as what it is filled in with.
     classes
-        (K,) labels in place of the names of the classes, in their order.
+        (K,) labels in place of the names of the classes, in their order; a list of these of several targets.
 
     Returns
     -------
@@ -80,27 +81,39 @@ def to_onnx(
     OnnxAbsent
         If the package onnx is not installed (extra ``onnx``).
     """
-    refuse_several_targets(fitted, "the ONNX model written here")
     inputs = inputs_of(fitted)
     graph = _Graph(len(inputs.names))
     graph.part(inputs)
     if encoding is not None:
         graph.fill(fill_ins(encoding, fitted.n_features))
+    about = {"features": list(inputs.names), "classes": list(fitted.classes)}
+    if isinstance(fitted, Tree) and fitted.targets:
+        about["targets"] = list(fitted.targets)
+        _output_targets(graph, fitted, _add_tree(graph, fitted), labels_by_target(fitted, classes))
+        return graph.model(repr(fitted), about)
     labels = np.asarray(fitted.classes if classes is None else classes)
     if isinstance(fitted, ScoreCard):
         _add_card(graph, fitted, labels)
     elif isinstance(fitted, RandomizedTree):
         _add_randomized(graph, fitted, labels)
     elif isinstance(fitted, Tree):
-        _add_tree(graph, fitted, statistics, labels)
+        _output_prediction(graph, fitted, _add_tree(graph, fitted), statistics, labels)
     else:
         raise TypeError(f"{fitted!r} is neither a tree nor a score card")
-    about = {"features": list(inputs.names), "classes": list(fitted.classes)}
     return graph.model(repr(fitted), about)
 
 
-def _add_tree(graph: _Graph, tree: Tree, statistics: NodeStatistics | None, labels: npt.NDArray[Any]) -> None:
-    n_branches = tree.topology.n_branches
+class _Routed(NamedTuple):
+    """What a tree makes of the samples, by name: scaled features, scores, and the node and the place of their leaf."""
+
+    scaled: str
+    scores: str
+    node: str
+    position: str
+
+
+def _add_tree(graph: _Graph, tree: Tree) -> _Routed:
+    """Send the samples through a tree, and output their leaf."""
     scaled = scores = ""
     if tree.is_oblique or tree.logistic:
         scaled, scores = _scores(graph, tree)
@@ -113,7 +126,30 @@ def _add_tree(graph: _Graph, tree: Tree, statistics: NodeStatistics | None, labe
         right = graph.op("Xor", above, ~cuts.upper_is_right)
     node = _walk(graph, tree, graph.op("Cast", right, to=graph.types.INT64))
     graph.output("leaf", graph.op("Squeeze", node, [1]), graph.types.INT64)
-    position = graph.op("Squeeze", graph.op("Sub", node, [n_branches]), [1])
+    position = graph.op("Squeeze", graph.op("Sub", node, [tree.topology.n_branches]), [1])
+    return _Routed(scaled, scores, node, position)
+
+
+def _output_targets(graph: _Graph, tree: Tree, routed: _Routed, labels: list[npt.NDArray[Any]]) -> None:
+    """Output the numbers, or the labels, of several targets: whole numbers where the labels of all are."""
+    values, kind = tree.leaf_value.astype(np.float64), graph.types.DOUBLE
+    if labels:
+        whole = all(of.dtype.kind in "iu" for of in labels)
+        kind = graph.types.INT64 if whole else graph.types.STRING
+        columns = [of[k] for of, k in zip(labels, tree.leaf_value.T.astype(np.int64), strict=True)]
+        texts = [list(map(str, of.tolist())) for of in columns]
+        values = np.column_stack(columns) if whole else np.array(texts, object).T
+    # Of a table of texts onnxruntime gathers the first column alone: the table is one line.
+    T = len(tree.targets)
+    first = graph.op("Unsqueeze", graph.op("Mul", routed.position, [T]), [1])
+    predicted = graph.op("Gather", values.ravel(), graph.op("Add", first, np.arange(T)))
+    graph.output("prediction", predicted, kind, columns=T)
+
+
+def _output_prediction(
+    graph: _Graph, tree: Tree, routed: _Routed, statistics: NodeStatistics | None, labels: npt.NDArray[Any]
+) -> None:
+    scaled, scores, node, position = routed
     if tree.is_classifier:
         _output_labels(graph, labels, graph.op("Gather", tree.leaf_value, position))
     if tree.prescribes:

@@ -15,8 +15,8 @@ from mipforest.deployment.cuts import (
     cuts_of,
     fill_ins,
     inputs_of,
+    labels_by_target,
     leaf_probabilities,
-    refuse_several_targets,
 )
 from mipforest.trees import NodeStatistics, RandomizedTree, Tree
 
@@ -51,9 +51,10 @@ def to_sklearn(
         What the columns are: a missing number goes to the side of what it is filled in with. Without, NaN goes to the
         side of large values.
     classes
-        (K,) labels in place of the tree's names of classes, in their order.
+        (K,) labels in place of the tree's names of classes, in their order; a list of these of several targets.
     certain
-        Whether every leaf gives its class the probability 1, in place of its share of the training samples.
+        Whether every leaf gives its class the probability 1, in place of its share of the training samples. Labels of
+        several targets have no others.
 
     Returns
     -------
@@ -71,27 +72,32 @@ def to_sklearn(
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
     from sklearn.tree._tree import Tree as Arrays
 
+    if len(tree.targets) == 1:
+        tree, classes = tree.of_target(0), classes if tree.target_classes else None
+        statistics = None if tree.is_classifier else statistics
     leaves = _leaf_values(tree, statistics, certain=certain)
-    labels = np.asarray(tree.classes if classes is None else classes)
+    labels = [np.asarray(tree.classes if classes is None else classes)] if tree.is_classifier else []
+    if tree.targets:
+        labels = labels_by_target(tree, classes)
     inputs = inputs_of(tree)
     filled = np.where(np.isnan(inputs.missing), fill_ins(encoding, tree.n_features), inputs.missing)
     rows = _Rows(tree, cuts_of(tree), leaves, _samples(tree, statistics), filled, inputs)
     rows.add(0)
-    depth, nodes, values = rows.depth, rows.nodes(), np.array(rows.values)[:, None, :]
-    outputs = np.array([len(labels) if tree.is_classifier else 1], dtype=np.intp)
-    arrays = Arrays(len(inputs.names), outputs, 1)
+    depth, nodes, values = rows.depth, rows.nodes(), np.array(rows.values)
+    T = leaves.shape[1]
+    numbers = np.array(list(map(len, labels)) or [1] * T, dtype=np.intp)
+    arrays = Arrays(len(inputs.names), numbers, T)
     arrays.__setstate__(
         {"max_depth": depth, "node_count": len(nodes), "nodes": nodes, "values": np.ascontiguousarray(values)}
     )
-    fitted = (DecisionTreeClassifier if tree.is_classifier else DecisionTreeRegressor)(
-        max_depth=depth or None
-    )
-    fitted.n_features_in_, fitted.n_outputs_ = len(inputs.names), 1
+    fitted = (DecisionTreeClassifier if labels else DecisionTreeRegressor)(max_depth=depth or None)
+    fitted.n_features_in_, fitted.n_outputs_ = len(inputs.names), T
     fitted.max_features_ = fitted.n_features_in_
     if tree.features:
         fitted.feature_names_in_ = np.array(inputs.names, dtype=object)
-    if tree.is_classifier:
-        fitted.classes_, fitted.n_classes_ = labels, np.int64(len(labels))
+    if labels:
+        fitted.classes_ = labels if T > 1 else labels[0]
+        fitted.n_classes_ = list(map(np.int64, numbers)) if T > 1 else np.int64(numbers[0])
     fitted.tree_ = arrays
     return fitted
 
@@ -101,7 +107,6 @@ def _check_form(tree: Tree) -> None:
     elsewhere = "use to_onnx, which keeps it"
     if not isinstance(tree, Tree):
         raise ValueError(f"{tree!r} is no tree; {elsewhere}")
-    refuse_several_targets(tree, "the tree of scikit-learn made here")
     if isinstance(tree, RandomizedTree):
         raise ValueError(f"a randomised tree predicts a mean over all its leaves; {elsewhere}")
     if tree.is_oblique:
@@ -122,9 +127,12 @@ def _check_form(tree: Tree) -> None:
 
 
 def _leaf_values(tree: Tree, statistics: NodeStatistics | None, *, certain: bool) -> FloatArray:
-    """Return the (|L|, K) probabilities, or the (|L|, 1) values, of the leaves."""
+    """Return the (|L|, T, K) probabilities, or the (|L|, T, 1) values, of the leaves, of T targets."""
+    if tree.target_classes:
+        known = np.arange(max(map(len, tree.target_classes)))
+        return np.asarray(tree.leaf_value[:, :, None] == known, dtype=np.float64)
     if not tree.is_classifier:
-        return tree.leaf_value.astype(np.float64)[:, None]
+        return tree.leaf_value.astype(np.float64).reshape(len(tree.leaf_value), -1, 1)
     label = tree.leaf_value.astype(np.int64)
     shares = leaf_probabilities(tree, None if certain or tree.prescribes else statistics)
     other = np.flatnonzero(shares.argmax(axis=1) != label)
@@ -135,7 +143,7 @@ def _leaf_values(tree: Tree, statistics: NodeStatistics | None, *, certain: bool
             f"samples are {tree.classes[int(shares[k].argmax())]!r}: scikit-learn's trees predict the most probable "
             "class; give certain=True for the same predictions, with probabilities of 0 and 1"
         )
-    return shares
+    return shares[:, None]
 
 
 def _samples(tree: Tree, statistics: NodeStatistics | None) -> tuple[FloatArray, FloatArray]:
@@ -233,7 +241,8 @@ class _Rows:
     def _describe(self, number: int, samples: float, weight: float) -> None:
         """Set what branch nodes and leaves both have; the impurity is Gini's, or the variance of the predictions."""
         value = self.values[number]
-        spread = 1.0 - (value**2).sum() if self._tree.is_classifier else (self._squares[number] - value**2)[0]
+        is_regression = not (self._tree.is_classifier or self._tree.target_classes)
+        spread = (self._squares[number] - value**2 if is_regression else 1.0 - (value**2).sum(axis=1)).mean()
         self._rows[number] |= {
             "impurity": max(float(spread), 0.0),
             "n_node_samples": int(samples),

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from mipforest.arrays import FloatArray
 from mipforest.cards import ScoreCard
 from mipforest.data.encoding import Column, Encoding, Unseen
-from mipforest.deployment.cuts import Cuts, cuts_of, leaf_probabilities, refuse_several_targets
+from mipforest.deployment.cuts import Cuts, cuts_of, labels_by_target, leaf_probabilities
 from mipforest.errors import did_you_mean
 from mipforest.meanings import LevelSet, Meaning, MissingEnd
 from mipforest.trees import NodeStatistics, Predictor, RandomizedTree, Tree
@@ -119,6 +119,9 @@ def to_sql(
     ``EXP``. Its value is ``NULL`` where a column that it reads is ``NULL`` and nothing fills it in. Columns of numbers
     have to be floating-point ones: some databases compute with others in decimals.
 
+    Of several targets there is an expression for each, named and with a comma before the next:
+    ``CASE ... END AS prediction_weight,``.
+
     Parameters
     ----------
     fitted
@@ -133,9 +136,10 @@ def to_sql(
         With ``encoding``, a level that the training samples do not have: ``"error"`` makes the value ``NULL``,
         ``"none"`` takes it for none of theirs.
     classes
-        (K,) labels in place of the names of the classes, in their order.
+        (K,) labels in place of the names of the classes, in their order; a list of these of several targets.
     probability_of
-        One of these labels: the expression is its probability, in place of the predicted label.
+        One of these labels: the expression is its probability, in place of the predicted label. Several targets have
+        none.
     dialect
         The database, which decides how names and texts are quoted: one of :data:`DIALECTS`.
 
@@ -149,11 +153,25 @@ def to_sql(
         raise ValueError(
             "a randomised tree predicts a mean over all its leaves, and no CASE says that; use to_onnx"
         )
-    refuse_several_targets(fitted, "an expression of SQL")
     if dialect not in DIALECTS:
         hint = did_you_mean(str(dialect), list(DIALECTS))
         raise ValueError(f"dialect is {dialect!r}; choose {', '.join(DIALECTS)}{hint}")
     writer = DIALECTS[dialect]
+    if isinstance(fitted, Tree) and fitted.targets:
+        if probability_of is not None:
+            raise ValueError(
+                f"probability_of is {probability_of!r}, and the tree predicts {len(fitted.targets)} targets at once, "
+                "without probabilities; leave it out"
+            )
+        labels_of: list[Any] = [*labels_by_target(fitted, classes)] or [None] * len(fitted.targets)
+        each = (
+            to_sql(
+                fitted.of_target(k), encoding=encoding, unseen=unseen, classes=labels_of[k], dialect=dialect
+            )
+            + f" AS {writer.quoted(f'prediction_{name}')}"
+            for k, name in enumerate(fitted.targets)
+        )
+        return ",\n".join(each)
     labels = np.asarray(fitted.classes if classes is None else classes).tolist()
     wanted = None
     if probability_of is not None:

@@ -179,11 +179,13 @@ def forest_trees(
         return []
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-    forest = RandomForestClassifier if data.task == "classification" else RandomForestRegressor
+    is_classification = data.task == "classification" or bool(data.target_classes)
+    y = data.y.ravel() if data.y.shape[1:] == (1,) else data.y
+    forest = RandomForestClassifier if is_classification else RandomForestRegressor
     grown = forest(max_depth=topology.depth, min_samples_leaf=min_leaf, random_state=seed, warm_start=True)
     for count in range(TREES_AT_ONCE, number + TREES_AT_ONCE, TREES_AT_ONCE):
         grown.set_params(n_estimators=min(count, number))
-        grown.fit(data.X, data.y, sample_weight=data.weights if data.weighted else None)
+        grown.fit(data.X, y, sample_weight=data.weights if data.weighted else None)
         if halted():
             break
     return [from_scikit_learn(tree, data, topology) for tree in grown.estimators_]

@@ -21,7 +21,7 @@ from mipforest.data.columns import column_of_features
 from mipforest.errors import NotAllowed, Unsupported
 from mipforest.heuristics.thresholds import univariate_tree
 from mipforest.problem.driver import PROGRESS_INTERVAL
-from mipforest.problem.no_good_rows import Key, key_of, list_by_rows, refusal_of_rows
+from mipforest.problem.no_good_rows import Key, key_of, list_by_rows, refusal_of_labels, refusal_of_rows
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.proofs import same_value
 from mipforest.problem.result import Result
@@ -100,6 +100,7 @@ def _search_for(problem: ProblemData) -> tuple[TreeSearch | None, str]:
         reason = search.refusal_to_list(problem)
         if reason and not isinstance(problem.structure, search.structures):
             reason = f"only univariate trees with additive losses are, such as those of oct, ort and policy: {reason}"
+        reason = reason or refusal_of_labels(problem)
         if not reason and problem.as_built.objective_replaced():
             reason = "the objective of the model was replaced"
         is_stated = problem.unfinished or (problem.constraints and problem.is_stated)
@@ -267,7 +268,8 @@ def _as_set(
             break
         tree = None
         if in_doubt[k] or predicts_numbers or len(kept) < CHECKED:
-            tree = univariate_tree(problem.data, problem.topology, feature[k], threshold[k], found.label[k])
+            labels = None if predicts_numbers else found.label[k]
+            tree = univariate_tree(problem.data, problem.topology, feature[k], threshold[k], labels)
             tree = problem.formulation.relabel(tree, problem.instance) if predicts_numbers else tree
         if tree is not None and in_doubt[k] and problem.outside(tree):
             left_out += 1
@@ -289,10 +291,10 @@ def _as_set(
     seen_all = len(kept) < keep or not filtered
     # A doubt that was not looked into may be justified.
     seen_all &= not in_doubt[order[len(kept) + left_out :]].any()
-    n_leaves = problem.topology.n_leaves
-    values: FloatArray | IntArray = np.array(leaves, float if predicts_numbers else int).reshape(-1, n_leaves)
+    shape = like.leaf_value.shape
+    values: FloatArray | IntArray = np.array(leaves, float if predicts_numbers else int).reshape(-1, *shape)
     return TreeSet(
-        like=replace(like, leaf_value=np.zeros(n_leaves)),
+        like=replace(like, leaf_value=np.zeros(shape)),
         feature=feature[kept],
         threshold=threshold[kept],
         leaf_value=values,

@@ -33,6 +33,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.columns import column_of_features
 from mipforest.heuristics.thresholds import chosen_features
+from mipforest.problem.constraints import LabelRows, TreeRows
 from mipforest.problem.expressions import Expression
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.proofs import same_value
@@ -55,7 +56,7 @@ def key_of(tree: Tree, data: Dataset, *, labelled: bool) -> Key:
         while node < n_branches and feature[node] < 0:
             node = tree.topology.right(node)
         if node >= n_branches:
-            return float(tree.leaf_value[node - n_branches]) if labelled else None
+            return tree.leaf_value[node - n_branches].tobytes() if labelled else None
         sides = (
             (tree.topology.left(node), here & ~right[:, node]),
             (tree.topology.right(node), here & right[:, node]),
@@ -65,14 +66,22 @@ def key_of(tree: Tree, data: Dataset, *, labelled: bool) -> Key:
     return below(0, np.ones(data.n, dtype=bool))
 
 
+def refusal_of_labels(problem: ProblemData) -> str:
+    """Say why trees are not listed under any labels that a model allows; empty where the best ones will do."""
+    by_hand = problem.changed() and not (problem.constraints and problem.is_stated)
+    by_hand |= any(isinstance(one, LabelRows | TreeRows) for one in problem.constraints)
+    several = len(problem.data.target_classes) > 1
+    return "rows were added, which may bound the labels of several targets" if by_hand and several else ""
+
+
 def refusal_of_rows(problem: ProblemData) -> str:
     """Say why the trees of a problem cannot be listed by no-good rows; empty where they can."""
     if not isinstance(problem.structure, UnivariateProblem):
         return "only univariate trees with additive losses are, such as those of oct, ort and policy"
-    if problem.data.targets:
-        return "its leaves predict several targets at once"
     if not problem.has_rows:
         return "it has no model with rows that could cut off trees"
+    if reason := refusal_of_labels(problem):
+        return reason
     if problem.as_built.objective_replaced():
         return "the objective of the model was replaced"
     if problem.changes().loosened:
@@ -126,8 +135,10 @@ class _TreeRows:
                 both = self._labels[left] + self._labels[right]
                 self._add(f"other_labels_{t}", both <= 2 - splits[t] + below)  # (b)
             return
+        T = max(1, len(data.targets))
         own = [
-            frozenset(np.asarray(data.y)[self._group.ravel() == g].tolist()) for g in range(len(self._one))
+            frozenset(map(tuple, np.asarray(data.y)[self._group.ravel() == g].reshape(-1, T).tolist()))
+            for g in range(len(self._one))
         ]
         values = [value for same in own if len(same) == 1 for value in same]
         for k, value in enumerate(sorted({value for value in values if values.count(value) > 1})):
@@ -290,14 +301,14 @@ def list_by_rows(
     chosen = near_trees[:keep]
     topology, kind = problem.topology, int if like.is_classifier else float
 
-    def table(name: str, width: int, kind: type) -> np.ndarray:
-        return np.array([getattr(tree, name) for tree in chosen], kind).reshape(-1, width)
+    def table(name: str, shape: tuple[int, ...], kind: type) -> np.ndarray:
+        return np.array([getattr(tree, name) for tree in chosen], kind).reshape(-1, *shape)
 
     return TreeSet(
-        like=replace(like, leaf_value=np.zeros(topology.n_leaves)),
-        feature=table("feature", topology.n_branches, int),
-        threshold=table("threshold", topology.n_branches, float),
-        leaf_value=table("leaf_value", topology.n_leaves, kind),
+        like=replace(like, leaf_value=np.zeros(like.leaf_value.shape)),
+        feature=table("feature", (topology.n_branches,), int),
+        threshold=table("threshold", (topology.n_branches,), float),
+        leaf_value=table("leaf_value", like.leaf_value.shape, kind),
         objectives=np.array([tree.objective for tree in chosen]),
         within=within,
         found=len(near_trees),

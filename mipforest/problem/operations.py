@@ -122,6 +122,10 @@ class ModelOperations(ABC):
     #: Blocks of continuous variables whose bounds, and rows with each other and with integers, hold for every tree.
     blocks_of_every_tree: ClassVar[frozenset[str]] = frozenset()
 
+    def for_scaled_targets(self) -> Self:
+        """Return the formulation whose structure, of targets as this one's structure scales them, leaves them so."""
+        return self
+
     def for_data(self, data: Dataset) -> tuple[Self, tuple[str, ...]]:
         """Put numbers in the place of hyperparameters that are relative to the data.
 

@@ -12,7 +12,7 @@ from mipforest.report.content import Content
 from mipforest.report.markup import Part, description_list, element, section, short, table
 from mipforest.trees import TreeSet
 from mipforest.trees.plot import class_colours
-from mipforest.trees.text import describe_split, format_number
+from mipforest.trees.text import describe_split, format_number, leaf_text
 
 #: Most trees that are drawn, features that are listed, and trees that are compared on samples.
 MAX_DRAWN, MAX_FEATURES, MAX_COMPARED = 12, 20, 5_000
@@ -78,12 +78,13 @@ def _disagreement(content: Content, trees: TreeSet) -> list[Part]:
         return []
     compared, which = _compared(trees)
     apart = compared.disagreement(content.samples.train.X_raw)
+    agree = float((apart == 0).reshape(len(apart), -1).all(axis=1).mean())
+    said = f"On {percent(agree)} of the training samples all trees predict the same{which}."
+    if trees.like.targets:  # of several units
+        return [element("p", said)]
     worst = np.argsort(-apart, kind="stable")[:MAX_SAMPLES]
     worst = worst[apart[worst] > 0]
     is_class = trees.like.is_classifier
-    agree = (
-        f"On {percent(float((apart == 0).mean()))} of the training samples all trees predict the same{which}."
-    )
     rows: list[list[Part]] = [
         [f"{i + 1}", percent(float(apart[i])) if is_class else number(float(apart[i]))]
         for i in worst.tolist()
@@ -92,7 +93,7 @@ def _disagreement(content: Content, trees: TreeSet) -> list[Part]:
         "Trees against the most common prediction" if is_class else "Greatest prediction less the least"
     )
     shown = [table(["Sample (from 1)", measured], rows, "Where the trees disagree most")] if rows else []
-    return [element("p", agree), *shown]
+    return [element("p", said), *shown]
 
 
 # ---------------------------------------------------------------------- small pictures
@@ -143,6 +144,9 @@ def _text(trees: TreeSet, i: int, node: int) -> tuple[str, str, str | None]:
         return _shortened(split.terms[0]), short(str(split)), None
     while node < branches:
         node = 2 * node + 2  # where a node does not split, all samples go right
+    if like.targets:
+        text = leaf_text(trees[i], node)
+        return _shortened(text), text, None
     value: Any = trees.leaf_value[i, node - branches]
     if not like.is_classifier:
         return format_number(float(value)), format_number(float(value)), None

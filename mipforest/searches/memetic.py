@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -71,9 +71,9 @@ class SampleLoss(Protocol):
     """A loss that is a sum over samples."""
 
     def of(self, rows: IntArray, prediction: FloatArray) -> FloatArray:
-        """Return what each of some samples (m,) loses with its prediction (m,)."""
+        """Return what each of some samples (m,) loses with its prediction (m,), (m, T) of several targets."""
 
-    def best(self, rows: IntArray, present: float) -> float:
+    def best(self, rows: IntArray, present: Any) -> Any:
         """Return the prediction that loses least on some samples; the present one on a tie, and without samples."""
 
     def of_two_leaves(self, order: IntArray) -> FloatArray | None:
@@ -112,12 +112,12 @@ class ClassLoss:
 
 @dataclass(frozen=True, eq=False)
 class ValueLoss:
-    """A loss of predicted values.
+    """A loss of predicted values, or of several targets.
 
     Attributes
     ----------
     y, weight
-        (n,) values and weights of the samples.
+        (n,) values and weights of the samples; (n, T) targets.
     loss
         The loss.
     """
@@ -131,7 +131,7 @@ class ValueLoss:
         lost: FloatArray = self.weight[rows] * self.loss.of(prediction, self.y[rows])
         return lost
 
-    def best(self, rows: IntArray, present: float) -> float:
+    def best(self, rows: IntArray, present: Any) -> Any:
         """Return the best constant; see :class:`SampleLoss`."""
         return self.loss.best_constant(self.y[rows], self.weight[rows]) if len(rows) else present
 
@@ -139,7 +139,7 @@ class ValueLoss:
         """Return the loss of both leaves' best constants, where sums say it; see :class:`SampleLoss`."""
         if not self.loss.has_sums:
             return None
-        y = self.y - self.y.mean() if self.loss.is_shifted else self.y
+        y = self.y - self.y.mean(axis=0) if self.loss.is_shifted else self.y
         each = self.loss.statistics(y, self.weight)
         left, least = each[order].cumsum(axis=1), 0.5 * float(each[:, 0].min())
         rest = left[:, -1:] - left[:, :-1]
@@ -156,7 +156,7 @@ class ImprovedTree:
     tree
         Its structure.
     prediction
-        (2^(D+1) - 1,) of every node; that of a leaf counts.
+        (2^(D+1) - 1,) of every node, (2^(D+1) - 1, T) of several targets; that of a leaf counts.
     value
         Loss, and the cost of its splits.
     values
@@ -193,7 +193,7 @@ class AlternatingOptimization:
         self._order = np.argsort(X, axis=0, kind="stable").T
         everything = np.arange(len(X))
         self.prediction = self.loss.best(everything, 0.0)
-        lost = float(self.loss.of(everything, np.full(len(X), self.prediction)).sum())
+        lost = self._loss_of_leaf(everything, self.prediction)
         self._tolerance = TOLERANCE * max(lost, np.finfo(float).tiny)
 
     def of(self, rows: IntArray) -> AlternatingOptimization:
@@ -206,12 +206,12 @@ class AlternatingOptimization:
 
     def fitted(self, tree: SplitTree) -> ImprovedTree:
         """Return a tree with its best predictions and its value."""
-        prediction = np.full(2 * len(tree.feature) + 1, self.prediction)
+        prediction = _repeated(self.prediction, 2 * len(tree.feature) + 1).copy()
         lost = 0.0
         for t, rows in self._reaching(tree):
             if tree.is_leaf(t):
                 prediction[t] = self.loss.best(rows, prediction[t])
-                lost += float(self.loss.of(rows, np.full(len(rows), prediction[t])).sum())
+                lost += self._loss_of_leaf(rows, prediction[t])
         return ImprovedTree(tree, prediction, lost + self.charges.split_cost * tree.n_splits)
 
     def improve(
@@ -237,7 +237,7 @@ class AlternatingOptimization:
                 if halted():
                     break
                 if tree.is_leaf(t):
-                    present = prediction[t]
+                    present = prediction[t].copy()
                     prediction[t] = self.loss.best(rows, present)
                     change = self._loss_of_leaf(rows, prediction[t]) - self._loss_of_leaf(rows, present)
                 else:
@@ -274,7 +274,7 @@ class AlternatingOptimization:
                 same = (
                     tree.is_leaf(left)
                     and tree.is_leaf(right)
-                    and fitted.prediction[left] == fitted.prediction[right]
+                    and np.array_equal(fitted.prediction[left], fitted.prediction[right])
                 )
                 if same or saved < self.charges.split_cost * self._splits_below(tree, t):
                     tree.cut(t)
@@ -385,8 +385,8 @@ class AlternatingOptimization:
             right = self.X[rows[inner], tree.feature[here]] >= tree.threshold[here]
             at[inner] = 2 * here + 1 + right
 
-    def _loss_of_leaf(self, rows: IntArray, prediction: float) -> float:
-        return float(self.loss.of(rows, np.full(len(rows), prediction)).sum())
+    def _loss_of_leaf(self, rows: IntArray, prediction: Any) -> float:
+        return float(self.loss.of(rows, _repeated(prediction, len(rows))).sum())
 
     def _sorted(self, rows: IntArray) -> IntArray:
         """Return (p, m) the samples sorted by every feature."""
@@ -400,6 +400,11 @@ class AlternatingOptimization:
             if 2 * s + 2 < len(tree.feature):
                 below += [c for c in (2 * s + 1, 2 * s + 2) if tree.feature[c] >= 0]
         return len(below)
+
+
+def _repeated(prediction: Any, m: int) -> FloatArray:
+    """Return a prediction of m samples: (m,), or (m, T) of several targets."""
+    return np.broadcast_to(np.asarray(prediction, dtype=np.float64), (m, *np.shape(prediction)))
 
 
 def _loss(charges: TreeCharges) -> SampleLoss:
@@ -653,6 +658,7 @@ class AlternatingSearch(TreeSearch):
     structures: ClassVar[tuple[type[Structure], ...]] = (UnivariateProblem,)
     proves: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
+    takes_targets: ClassVar[bool] = True
     #: Trees of a random forest to begin with, and generations, unless the options say otherwise.
     population: ClassVar[int] = 0
     generations: ClassVar[int] = 0

@@ -384,6 +384,15 @@ class Tree(Predictor):
 
     # The same tree for other data
 
+    def of_target(self, number: int) -> Tree:
+        """Return the tree of one of several targets, by number: a tree of its label, or of its number."""
+        value, known = self.leaf_value[:, number], self.target_classes
+        if known:
+            value = value.astype(np.int64)
+        return replace(
+            self, leaf_value=value, classes=known[number] if known else (), targets=(), target_classes=()
+        )
+
     def unscaled(self) -> Tree:
         """Return the same weights and leaves without the scaling: a tree for data that are scaled already."""
         return replace(self, offset=None, scale=None)

@@ -48,7 +48,7 @@ class TreeSet(Sequence[Tree]):
     threshold
         (m, |B|) scaled value from which on samples go right.
     leaf_value
-        (m, |L|) prediction of each leaf.
+        (m, |L|) prediction of each leaf; (m, |L|, T) of several targets.
     objectives
         (m,) objective of each tree, ascending.
     within
@@ -165,15 +165,15 @@ class TreeSet(Sequence[Tree]):
     # ------------------------------------------------------------------ predictions
 
     def predict(self, X: Any) -> IntArray | FloatArray:
-        """Return the (m, n) predictions of all trees: class numbers, or values in the target's units."""
+        """Return the predictions (m, n) of all trees, (m, n, T) of several targets, as of :meth:`Tree.predict`."""
         x = self._scaled(X)
-        predicted: Any = np.zeros((len(self), len(x)), self.leaf_value.dtype)
+        predicted: Any = np.zeros((len(self), len(x), *self.leaf_value.shape[2:]), self.leaf_value.dtype)
         for i in range(len(self)):
             predicted[i] = self._predicted(i, x)
         return np.asarray(predicted)
 
     def disagreement(self, X: Any) -> FloatArray:
-        """Return (n,) how far the trees disagree on each sample.
+        """Return (n,) how far the trees disagree on each sample; (n, T) of several targets.
 
         Returns
         -------
@@ -181,13 +181,14 @@ class TreeSet(Sequence[Tree]):
             Where classes are predicted, the share of the trees that do not predict the most common one, 0 to 1; where
             values are, the greatest prediction less the least.
         """
-        x = self._scaled(X)
-        if self.like.is_classifier:
-            votes, rows = np.zeros((len(x), len(self.like.classes))), np.arange(len(x))
+        x, shape = self._scaled(X), self.leaf_value.shape[2:]
+        if self.like.is_classifier or self.like.target_classes:
+            most_classes = max(map(len, self.like.target_classes or (self.like.classes,)))
+            votes, labels = np.zeros((len(x), *shape, most_classes)), np.arange(most_classes)
             for i in range(len(self)):
-                votes[rows, self._predicted(i, x)] += 1.0
-            return np.asarray(1.0 - votes.max(axis=1) / max(1, len(self)))
-        least, most = np.full(len(x), np.inf), np.full(len(x), -np.inf)
+                votes += self._predicted(i, x)[..., None] == labels
+            return np.asarray(1.0 - votes.max(axis=-1) / max(1, len(self)))
+        least, most = np.full((len(x), *shape), np.inf), np.full((len(x), *shape), -np.inf)
         for i in range(len(self)):
             predicted = self._predicted(i, x)
             least, most = np.minimum(least, predicted), np.maximum(most, predicted)
@@ -214,8 +215,13 @@ class TreeSet(Sequence[Tree]):
         Raises
         ------
         ValueError
-            If there is no such class, or not one group for each sample.
+            If there is no such class, or not one group for each sample, or leaves predict several targets.
         """
+        if self.like.targets:
+            raise ValueError(
+                f"these trees predict {len(self.like.targets)} targets ({', '.join(self.like.targets)}) at once, and "
+                "groups are compared by one; compare what predict returns"
+            )
         x, group = self._scaled(X), np.asarray(groups)
         if group.shape != (len(x),):
             raise ValueError(f"groups has shape {group.shape}; give one for each of the {len(x)} samples")
@@ -287,7 +293,7 @@ class TreeSet(Sequence[Tree]):
         shapes = {
             "feature": ((m, topology.n_branches), np.int64),
             "threshold": ((m, topology.n_branches), np.float64),
-            "leaf_value": ((m, topology.n_leaves), np.int64 if like.is_classifier else np.float64),
+            "leaf_value": ((m, *like.leaf_value.shape), np.int64 if like.is_classifier else np.float64),
             "objectives": ((m,), np.float64),
         }
         arrays: dict[str, Any] = {}

@@ -34,7 +34,7 @@ constexpr Int NEVER = Int(1) << 60;        // loss of a tree that does not exist
 constexpr Int MAX_CELLS = Int(1) << 27;    // numbers of a table
 constexpr std::size_t MAX_LINE = 1u << 26; // bytes
 constexpr int MAX_LEVELS = 10, MAX_EXPONENT = 1000, MAX_OF_RATES = 200;
-constexpr long double RAISED = 1.0L + 0x1p-48L;   // more than the roundings of two quotients and their sum
+constexpr long double RAISED = 0x1p-48L;          // a share for each target: more than two quotients and their sum round
 constexpr long double LOGARITHM = 0x1p-45L;       // more than a share by which an excess is missed, even in doubles
 constexpr long double NEARLY = 1e-9L;             // share by which a stated objective may miss the tree's value
 
@@ -119,24 +119,28 @@ enum class Loss { errors, squared, absolute, deviance };
 
 struct Problem {
     Loss loss = Loss::errors;
-    int depth = 0, n = 0, p = 0, K = 0;
+    int depth = 0, n = 0, p = 0, T = 1, K = 0;
     Int N_min = 1;
     double split_cost = 0, unit = 1, level = 0.5;
-    std::vector<double> costs, y, weight, X; // X feature by feature
+    std::vector<double> costs, y, weight, X; // X feature by feature; y and costs target by target for each sample
 
+    // What label k of target t costs a sample.
+    double cost(int i, int t, int k) const {
+        return costs[(std::size_t(t) * K + std::size_t(y[std::size_t(i) * T + t])) * K + k];
+    }
     double x(int f, int i) const { return X[std::size_t(f) * n + i]; }
 };
 
 struct Grid {
     int loss = 0, weight = 0, target = 0;
-    double centre = 0;
+    std::vector<double> centre; // target by target
     Int error = 0;
 };
 
-// Losses of samples in units of the grid: M predictions of each; of losses by sums weight, target, and the loss beside
-// the centre. A unit of what leaves save is `unit` of those of the grid; of the deviance, 2^bits targets are a weight.
+// Losses of samples in units of the grid: M predictions of each, target by target; of losses by sums weight, targets, and
+// the loss beside the centre. A unit of what leaves save is `unit` of those of the grid; of the deviance, 2^bits targets are a weight.
 struct Losses {
-    int M = 0, bits = 0;
+    int M = 0, T = 1, bits = 0;
     Loss kind = Loss::errors;
     long double unit = 0;
     Int split_cost = 0;
@@ -157,13 +161,14 @@ Problem read_problem(Line& line) {
                                             {"deviance", Loss::deviance}};
     require(kinds.count(loss) > 0, "there is no such loss");
     problem.loss = kinds.at(loss);
-    const bool classes = problem.loss == Loss::errors;
+    const bool classes = problem.loss == Loss::errors, vectors = classes || problem.loss == Loss::squared;
     problem.depth = int(line.integer(1, MAX_LEVELS));
     problem.n = int(line.integer(1, MAX_CELLS));
     problem.p = int(line.integer(1, MAX_CELLS));
-    require(Int(problem.n) * (Int(problem.p) + 2) <= MAX_CELLS, "the samples are too many");
+    problem.T = int(line.integer(1, vectors ? 1000 : 1));
+    require(Int(problem.n) * (Int(problem.p) + problem.T + 1) <= MAX_CELLS, "the samples are too many");
     problem.K = int(line.integer(classes ? 1 : 0, classes ? 1000 : 0));
-    require(Int(problem.n) * problem.K <= MAX_CELLS, "the classes are too many");
+    require(Int(std::max(problem.n, problem.K)) * problem.T * problem.K <= MAX_CELLS, "the classes are too many");
     problem.N_min = line.integer(1, Int(1) << 31);
     problem.split_cost = line.real(0);
     problem.unit = line.real(0);
@@ -172,7 +177,7 @@ Problem read_problem(Line& line) {
     require(problem.level > 0 && problem.level < 1, "the level of a quantile is not between 0 and 1");
     require(problem.loss == Loss::absolute || problem.level == 0.5, "only quantiles have a level");
     line.finished();
-    for (int k = 0; k < problem.K; ++k) {
+    for (int k = 0; k < problem.T * problem.K; ++k) {
         line.next("cost");
         for (int l = 0; l < problem.K; ++l) problem.costs.push_back(line.real(0));
         line.finished();
@@ -180,13 +185,13 @@ Problem read_problem(Line& line) {
     problem.X.resize(std::size_t(problem.n) * problem.p);
     for (int i = 0; i < problem.n; ++i) {
         line.next("sample");
-        problem.y.push_back(line.real(-HUGE_VAL));
+        for (int t = 0; t < problem.T; ++t) {
+            const double y = line.real(-HUGE_VAL);
+            problem.y.push_back(y);
+            require(!classes || (y == std::floor(y) && y >= 0 && y < problem.K), "a class is none of those that have costs");
+        }
         problem.weight.push_back(line.real(0));
         require(problem.weight.back() > 0, "a weight is 0");
-        if (classes) {
-            const double y = problem.y.back();
-            require(y == std::floor(y) && y >= 0 && y < problem.K, "a class is none of those that have costs");
-        }
         for (int f = 0; f < problem.p; ++f) problem.X[std::size_t(f) * problem.n + i] = line.real(-HUGE_VAL);
         line.finished();
     }
@@ -349,7 +354,7 @@ Constraints read_constraints(Line& line, const Problem& problem) {
         } else if (key == "require") {
             found.required.push_back(read_features(line, p));
         } else if (key == "labels") {
-            require(problem.loss == Loss::errors, "limits on labels are for errors of classes");
+            require(problem.loss == Loss::errors && problem.T == 1, "limits on labels are for errors of one target");
             require(found.labels.size() < 1000 && Int(found.labels.size() + 1) * problem.n * problem.K <= MAX_CELLS,
                     "the limits on labels are too many");
             LabelLimit limit{line.real(-HUGE_VAL), line.real(0), {}};
@@ -399,9 +404,11 @@ Grid read_grid(Line& line, const Problem& problem) {
     Grid grid;
     for (int* exponent : {&grid.loss, &grid.weight, &grid.target})
         *exponent = int(line.integer(-MAX_EXPONENT, MAX_EXPONENT));
-    grid.centre = line.real(-HUGE_VAL);
     const bool centred = problem.loss == Loss::squared || problem.loss == Loss::deviance;
-    require(centred || grid.centre == 0, "only losses by sums have a centre");
+    for (int t = 0; t < problem.T; ++t) {
+        grid.centre.push_back(line.real(-HUGE_VAL));
+        require(centred || grid.centre[t] == 0, "only losses by sums have a centre");
+    }
     grid.error = line.integer(0, MOST - 1);
     line.finished();
     return grid;
@@ -473,7 +480,7 @@ long double excess(long double u, long double t) {
 
 // Rounds rates, and what they lose beside the centre.
 void round_rates(const Problem& problem, const Grid& grid, Losses& losses) {
-    const double centre = grid.centre;
+    const double centre = grid.centre[0];
     require(centre > 0, "the centre of rates is not above 0");
     require(grid.target >= 0 && grid.target <= MAX_OF_RATES, "the grid of rates is out of its range");
     const int by = grid.loss - grid.weight - grid.target, size = Parts(centre).exponent + 53 + by;
@@ -512,7 +519,7 @@ void round_rates(const Problem& problem, const Grid& grid, Losses& losses) {
     if (zero) ratio = std::max(ratio, all / lightest);
     int exponent;
     std::frexp(ratio, &exponent);
-    const long double growth = std::min(ratio * RAISED - 1, (long double)exponent);
+    const long double growth = std::min(ratio * (1 + RAISED) - 1, (long double)exponent);
     require(grid.error >= 3 * some * growth * losses.unit, "the error of the grid is too small");
 }
 
@@ -520,33 +527,40 @@ Losses round_losses(const Problem& problem, const std::vector<LabelLimit>& limit
     Losses losses;
     const int n = problem.n;
     losses.kind = problem.loss;
+    losses.T = problem.T;
     losses.split_cost = scaled_down(problem.split_cost, grid.loss);
     if (problem.loss == Loss::errors) {
-        losses.M = problem.K;
+        losses.M = problem.T * problem.K;
         losses.table.reserve(std::size_t(n) * losses.M);
         for (int i = 0; i < n; ++i)
-            for (int k = 0; k < problem.K; ++k)
-                losses.table.push_back(
-                    product_down(problem.weight[i], problem.costs[std::size_t(problem.y[i]) * problem.K + k], grid.loss));
+            for (int t = 0; t < problem.T; ++t)
+                for (int k = 0; k < problem.K; ++k)
+                    losses.table.push_back(product_down(problem.weight[i], problem.cost(i, t, k), grid.loss));
         if (!limits.empty()) charge_limits(problem, limits, grid, losses);
     } else if (problem.loss == Loss::squared) {
-        losses.M = 3;
+        losses.M = problem.T + 2;
         const int shift = grid.weight + 2 * grid.target - grid.loss;
         require(shift >= 0 && shift <= 120, "the grids do not fit each other");
         losses.unit = std::ldexp(1.0L, -shift);
         long double missed = 0, total = 0;
         for (int i = 0; i < n; ++i) {
             const Int w = scaled_down(problem.weight[i], grid.weight);
-            const double away = problem.y[i] - grid.centre;
-            const double weighted = double(w) * away;
-            const double target = std::nearbyint(std::ldexp(weighted, grid.target));
-            require(std::fabs(target) < double(MOST), "a target is beyond the grid");
-            const Int u = w == 0 ? 0 : Int(target);
-            const Wide q = w == 0 ? 0 : ((Wide(u) * u) >> shift) / w;
+            losses.table.push_back(w);
+            Wide squares = 0;
+            for (int t = 0; t < problem.T; ++t) {
+                const double away = problem.y[std::size_t(i) * problem.T + t] - grid.centre[t];
+                const double weighted = double(w) * away;
+                const double target = std::nearbyint(std::ldexp(weighted, grid.target));
+                require(std::fabs(target) < double(MOST), "a target is beyond the grid");
+                const Int u = w == 0 ? 0 : Int(target);
+                squares += Wide(u) * u; // 1000 squares below 2^104
+                losses.table.push_back(u);
+            }
+            const Wide q = w == 0 ? 0 : (squares >> shift) / w;
             require(q < MOST, "a loss is beyond the grid");
-            if (w > 0) missed += 4.0L / w;
+            if (w > 0) missed += 4.0L * problem.T / w;
             total += (long double)q + 1;
-            losses.table.insert(losses.table.end(), {w, u, Int(q)});
+            losses.table.push_back(Int(q));
         }
         const long double needed = std::ldexp(4 * missed * total, -shift) * (1 + 1e-12L);
         require((long double)grid.error * grid.error >= needed, "the error of the grid is too small");
@@ -577,9 +591,9 @@ Losses round_losses(const Problem& problem, const std::vector<LabelLimit>& limit
             total += std::max(above, below);
             for (Int value : values) {
                 const Int w = y[i] > value ? above : below;
-                const Wide loss = (Wide(w) * std::llabs(y[i] - value)) >> shift;
-                require(loss < MOST, "a loss is beyond the grid");
-                losses.table.push_back(Int(loss));
+                const Wide loss = Wide(w) * std::llabs(y[i] - value);
+                require(loss < Wide(1) << 62 && loss >> shift < MOST, "a loss is beyond the grid");
+                losses.table.push_back(Int(loss >> shift));
             }
         }
         require((Wide(grid.error) << (shift + 1)) >= total, "the error of the grid is too small");
@@ -596,17 +610,29 @@ Losses round_losses(const Problem& problem, const std::vector<LabelLimit>& limit
 
 // With a label, or with the best one where that is -1.
 long double loss_of_leaf(const Problem& problem, const std::vector<int>& rows, int label) {
-    if (problem.loss == Loss::errors) {
-        long double least = HUGE_VALL;
-        for (int k = std::max(label, 0); k < (label < 0 ? problem.K : label + 1); ++k) {
-            long double total = 0;
-            for (int i : rows)
-                total += (long double)problem.weight[i] * problem.costs[std::size_t(problem.y[i]) * problem.K + k];
-            least = std::min(least, total);
-        }
-        return least;
-    }
     long double weight = 0, sum = 0, loss = 0, middle = 0;
+    if (problem.loss == Loss::errors) {
+        for (int t = 0; t < problem.T; ++t) {
+            long double least = HUGE_VALL;
+            for (int k = std::max(label, 0); k < (label < 0 ? problem.K : label + 1); ++k) {
+                long double total = 0;
+                for (int i : rows) total += (long double)problem.weight[i] * problem.cost(i, t, k);
+                least = std::min(least, total);
+            }
+            loss += least;
+        }
+        return loss;
+    }
+    if (problem.loss == Loss::squared) {
+        for (int i : rows) weight += problem.weight[i];
+        for (int t = 0; t < problem.T; ++t) {
+            const auto y = [&](int i) { return (long double)problem.y[std::size_t(i) * problem.T + t]; };
+            sum = 0;
+            for (int i : rows) sum += problem.weight[i] * y(i);
+            for (int i : rows) loss += problem.weight[i] * (y(i) - sum / weight) * (y(i) - sum / weight);
+        }
+        return loss;
+    }
     for (int i : rows) weight += problem.weight[i], sum += (long double)problem.weight[i] * problem.y[i];
     if (problem.loss != Loss::absolute) {
         middle = sum / weight;
@@ -622,7 +648,6 @@ long double loss_of_leaf(const Problem& problem, const std::vector<int>& rows, i
     }
     for (int i : rows) {
         const long double away = problem.y[i] - middle;
-        if (problem.loss == Loss::squared) loss += problem.weight[i] * away * away;
         if (problem.loss == Loss::deviance) loss += problem.weight[i] * excess(away, middle);
         if (problem.loss == Loss::absolute)
             loss += 2 * problem.weight[i] * std::max(problem.level * away, (problem.level - 1.0L) * away);
@@ -906,32 +931,38 @@ private:
         return least > 1 ? least : 0;
     }
 
-    Int saved(Int u, Int w, Int v, Int o) const {
-        long double total = 0, by = RAISED;
-        if (losses.kind == Loss::deviance) {
-            total = excess(u, std::ldexp((long double)w, losses.bits)) + excess(v, std::ldexp((long double)o, losses.bits));
-            by = 1 + LOGARITHM;
-        } else {
-            if (w > 0) total += (long double)u * u / w;
-            if (o > 0) total += (long double)v * v / o;
-        }
-        return Int(std::ceil(total * by * losses.unit)) + 1;
+    // What the predictions of one leaf save beside the centre, before it is raised.
+    long double saved(const std::vector<Int>& sums) const {
+        const Int w = sums[0];
+        if (losses.kind == Loss::deviance) return excess(sums[1], std::ldexp((long double)w, losses.bits));
+        long double total = 0;
+        for (int t = 1; t <= losses.T; ++t) total += (long double)sums[t] * sums[t];
+        return w > 0 ? total / w : 0;
+    }
+
+    // What leaves lose by sums: all before the centre less what is saved, raised.
+    Int lost(Int all, long double total) const {
+        const long double share = losses.kind == Loss::deviance ? LOGARITHM : RAISED * losses.T;
+        return std::max(Int(0), all - Int(std::ceil(total * (1 + share) * losses.unit)) - 1);
+    }
+
+    // The least losses by table, target by target.
+    Int cheapest(const std::vector<Int>& sums) const {
+        Int loss = 0;
+        const int K = losses.M / losses.T;
+        for (auto at = sums.begin(); at != sums.end(); at += K) loss += *std::min_element(at, at + K);
+        return loss;
     }
 
     Int leaf(const std::vector<Int>& total) const {
-        if (!losses.by_sums()) return *std::min_element(total.begin(), total.end());
-        return std::max(Int(0), total[2] - saved(total[1], total[0], 0, 0));
+        return losses.by_sums() ? lost(total.back(), saved(total)) : cheapest(total);
     }
 
     Int leaves(const std::vector<Int>& total, const std::vector<Int>& before) const {
-        if (losses.by_sums())
-            return std::max(Int(0), total[2] - saved(before[1], before[0], total[1] - before[1], total[0] - before[0]));
-        Int left = before[0], right = total[0] - before[0];
-        for (int k = 1; k < losses.M; ++k) {
-            left = std::min(left, before[k]);
-            right = std::min(right, total[k] - before[k]);
-        }
-        return left + right;
+        std::vector<Int> rest(total);
+        for (int k = 0; k < losses.M; ++k) rest[k] -= before[k];
+        if (losses.by_sums()) return lost(total.back(), saved(before) + saved(rest));
+        return cheapest(before) + cheapest(rest);
     }
 
     // Least losses of at most one split, for the rows below one rank of f and from another one on, at two nodes.
@@ -996,8 +1027,11 @@ private:
 
 void check() {
     Line line;
-    require(line.read() && line.whole().compare(0, 1, "{") == 0, "the first line is no object");
-    require(line.whole().find("\"mipforest_certificate\": 3") != std::string::npos, "no certificate of format 3");
+    require(line.read(), "the file is empty");
+    std::string first = line.whole();
+    first.erase(std::remove(first.begin(), first.end(), ' '), first.end());
+    require(first.compare(0, 1, "{") == 0, "the first line is no object");
+    require(first.find("\"mipforest_certificate\":3") != std::string::npos, "no certificate of format 3");
     const Problem problem = read_problem(line);
     const Constraints constraints = read_constraints(line, problem);
     const Grid grid = read_grid(line, problem);

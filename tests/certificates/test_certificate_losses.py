@@ -70,7 +70,7 @@ def drawn(seed):
     ]
     level = float(rng.choice([0.5, 0.75, 0.9, 0.1, 0.001])) if loss == "absolute" else 0.5
     X = np.arange(float(n))[:, None]
-    return Problem(loss, 2, 1, 0.0, 1.0, np.zeros((0, 0)), X, y, weight, level)
+    return Problem(loss, 2, 1, 0.0, 1.0, np.zeros((1, 0, 0)), X, y[:, None], weight, level)
 
 
 @pytest.mark.parametrize("n", [40, pytest.param(2000, marks=pytest.mark.slow)])
@@ -109,7 +109,7 @@ def test_factors_of_a_level_are_never_more_than_it_says():
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"centre": 0.0}, "the centre of rates is not above 0"),
+        ({"centre": (0.0,)}, "the centre of rates is not above 0"),
         ({"target": -1}, "the grid of rates is -1, and not 0 to 200"),
         ({"target": 201}, "the grid of rates is 201, and not 0 to 200"),
         ({"loss": 900}, "the grid of losses is 2"),
@@ -126,4 +126,4 @@ def test_grids_of_rates_that_do_not_fit_are_refused(changed, told):
 
 def test_rates_below_0_are_refused():
     with pytest.raises(CertificateError, match="a rate is less than 0"):
-        rounded(drawn(0)._replace(y=-drawn(0).y), Grid(0, centre=1.0))
+        rounded(drawn(0)._replace(y=-drawn(0).y), Grid(0, centre=(1.0,)))

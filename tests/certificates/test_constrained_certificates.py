@@ -12,7 +12,7 @@ import pytest
 from certificate_files import bound_of, lines_of, mutated, reason_of, written
 from tolerance import at_most, same
 from typer.testing import CliRunner
-from univariate_cases import hold_for_all, leaf_cost
+from univariate_cases import cost_in_file, hold_for_all
 
 import mipforest
 import mipforest.problem.constraints as c
@@ -86,9 +86,7 @@ def enumerated(found):
     """Return the least objective of a tree that keeps what a file states, and that of one leaf."""
     problem = found.problem
     rank = np.array([np.unique(x, return_inverse=True)[1] for x in problem.X.T])
-    y = problem.y.astype(int) if problem.loss == "errors" else problem.y
-    loss = "classes" if problem.loss == "errors" else problem.loss
-    cost_of = leaf_cost(loss, y, problem.weight, problem.costs, problem.level)
+    cost_of, y = cost_in_file(problem), problem.y
     cost = cache(lambda rows: cost_of(np.array(rows)))
     best, everything = np.inf, tuple(range(len(y)))
     for tree in splits_of(found):
@@ -200,7 +198,7 @@ def labelled(found):
     problem, own = found.problem, found.constraints
     rank = np.array([np.unique(x, return_inverse=True)[1] for x in problem.X.T])
     n, K = own.labels[0].use.shape
-    cost = problem.weight[:, None] * problem.costs[problem.y.astype(int)]
+    cost = problem.weight[:, None] * problem.costs[0, problem.y[:, 0].astype(int)]
     priced = cost + sum(limit.price * limit.use for limit in own.labels)
     best, relaxed = np.inf, np.inf
     for tree in splits_of(found):

@@ -10,7 +10,7 @@ from certificate_files import bound_of, lines_of, mutated, reason_of, written
 from enumerate_trees import best_tree_value
 from tolerance import at_least, at_most, same
 from typer.testing import CliRunner
-from univariate_cases import Case, hold_for_all, leaf_cost
+from univariate_cases import Case, CaseOfTargets, cost_in_file, hold_for_all
 
 import mipforest
 from formulations.oct import Oct
@@ -45,8 +45,8 @@ def optimum_of(case):
     return float(case.enumerated(np.arange(case.data.n), case.depth))
 
 
-def check_case(seed, folder):
-    case, path = Case(seed), folder / "proof.gz"
+def check_case(case, folder):
+    path = folder / "proof.gz"
     best, scale = optimum_of(case), float(case.cost(np.arange(case.data.n)))
     for walks in (True, False) if case.loss in ("classes", "squared") else (True,):
         # More than the optimum cannot be proven, and all of it can.
@@ -68,12 +68,18 @@ def check_case(seed, folder):
     [1, 3, 5, 6, 7, 11, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 9, 13, 14, 21, 24))],
 )
 def test_the_optimum_is_proven_and_no_more(seed, tmp_path):
-    check_case(seed, tmp_path)
+    check_case(Case(seed), tmp_path)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 7])
+def test_the_optimum_of_several_targets_is_proven_and_no_more(seed, tmp_path):
+    check_case(CaseOfTargets(seed), tmp_path)
 
 
 @pytest.mark.slow
 def test_the_optimum_is_proven_and_no_more_of_many(tmp_path):
-    hold_for_all(lambda seed: check_case(seed, tmp_path), range(25, 350))
+    hold_for_all(lambda seed: check_case(Case(seed), tmp_path), range(25, 350))
+    hold_for_all(lambda seed: check_case(CaseOfTargets(seed), tmp_path), range(8, 150))
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +181,7 @@ def hand(tmp_path_factory):
         for y, row in zip("010110", X, strict=True)
     ]
     head = [
-        "problem errors 2 6 2 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1",
+        "problem errors 2 6 2 1 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1",
         "cost 0x0.0p+0 0x1.0p+0",
         "cost 0x1.0p+0 0x0.0p+0",
     ]
@@ -202,23 +208,27 @@ def test_a_proof_by_hand_is_certified(hand, tmp_path):
     [
         (0, '{"mipforest_certificate": 4}', "line 1: no certificate of format 1, 2 or 3"),
         (0, '{"mipforest_certificate": 3}', "not those of the digest"),
-        (1, "problem errors 2 6 2 2 1 0x0.0p+0", "line 2: the line 'problem' has no nine entries"),
+        (1, "problem errors 2 6 2 1 2 1 0x0.0p+0", "line 2: the line 'problem' has no ten entries"),
         (
             1,
-            "problem errors 2 6 2 2 1 0x0.0p+0 0x1.0p+0 0x1.8p-1",
+            "problem errors 2 6 2 1 2 1 0x0.0p+0 0x1.0p+0 0x1.8p-1",
             "the errors loss has no quantile of level 0.75",
         ),
         (
             1,
-            "problem absolute 2 6 2 0 1 0x0.0p+0 0x1.0p+0 0x1.0p+0",
+            "problem absolute 2 6 2 1 0 1 0x0.0p+0 0x1.0p+0 0x1.0p+0",
             "the level of a quantile is 1, and not between",
         ),
-        (1, "problem hinge 2 6 2 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1", "loss 'hinge' is none of"),
-        (1, "problem errors 11 6 2 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1", "depth is 11"),
-        (1, "problem errors 2 6 2 2 1 -0x1.0p+0 0x1.0p+0 0x1.0p-1", "the cost of a split is -1, less than 0"),
-        (1, "problem errors 2 6 2 2 1 0x0.0p+0 0x0.0p+0 0x1.0p-1", "the unit is 0"),
-        (1, "problem errors 2 6 2 2 1 0.5 0x1.0p+0 0x1.0p-1", "'0.5', and no double"),
-        (1, f"problem errors 2 {2**30} 2 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1", "too many for the check"),
+        (1, "problem hinge 2 6 2 1 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1", "loss 'hinge' is none of"),
+        (1, "problem errors 11 6 2 1 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1", "depth is 11"),
+        (
+            1,
+            "problem errors 2 6 2 1 2 1 -0x1.0p+0 0x1.0p+0 0x1.0p-1",
+            "the cost of a split is -1, less than 0",
+        ),
+        (1, "problem errors 2 6 2 1 2 1 0x0.0p+0 0x0.0p+0 0x1.0p-1", "the unit is 0"),
+        (1, "problem errors 2 6 2 1 2 1 0.5 0x1.0p+0 0x1.0p-1", "'0.5', and no double"),
+        (1, f"problem errors 2 {2**30} 2 1 2 1 0x0.0p+0 0x1.0p+0 0x1.0p-1", "too many for the check"),
         (2, "cost 0x0.0p+0", "1 entries for 2 classes"),
         (4, "sample 0x1.0p+1 0x1.0p+0 0x0.0p+0 0x0.0p+0", "the class of a sample is none of 0 to 1"),
         (4, "sample 0x0.0p+0 0x0.0p+0 0x0.0p+0 0x0.0p+0", "a weight is not above 0"),
@@ -252,9 +262,10 @@ def test_what_is_wrong_is_refused_with_its_place(hand, tmp_path, k, line, told):
 def proofs(tmp_path_factory):
     """Lines of certificates of every loss, with costs of splits and classes, weights, leaf sizes, and depth 1 to 4."""
     folder, found = tmp_path_factory.mktemp("proofs"), []
-    for seed in (1, 3, 4, 5, 6, 7, 9, 11, 13, 14, 16, 20, 21, 23, 24, 30, 33, 36):
-        path = folder / f"{seed}.gz"
-        proof_of(Case(seed), path)
+    cases = [Case(seed) for seed in (1, 3, 4, 5, 6, 7, 9, 11, 13, 14, 16, 20, 21, 23, 24, 30, 33, 36)]
+    for case in (*cases, *map(CaseOfTargets, range(6))):
+        path = folder / f"{len(found)}.gz"
+        proof_of(case, path)
         found.append(lines_of(path))
     return found
 
@@ -264,6 +275,7 @@ def enumerated(problem, known):
     key = (
         problem.digest(),
         problem.loss,
+        problem.n_targets,
         problem.depth,
         problem.N_min,
         problem.split_cost,
@@ -271,14 +283,12 @@ def enumerated(problem, known):
         problem.costs.tobytes(),
     )
     if key not in known:
-        y = problem.y.astype(int) if problem.loss == "errors" else problem.y
-        loss = "classes" if problem.loss == "errors" else problem.loss
-        cost = leaf_cost(loss, y, problem.weight, problem.costs, problem.level)
+        cost = cost_in_file(problem)
         with np.errstate(over="ignore", invalid="ignore"):
             best = best_tree_value(
                 problem.X, lambda rows: cost(np.array(rows)), problem.depth, problem.split_cost, problem.N_min
             )
-            known[key] = float(best), float(cost(np.arange(len(y))))
+            known[key] = float(best), float(cost(np.arange(len(problem.y))))
     best, leaf = known[key]
     return best / problem.unit, leaf / problem.unit
 

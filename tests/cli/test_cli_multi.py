@@ -106,12 +106,30 @@ def test_depths_are_tuned_by_r2_or_by_labels(mipforest, men, bands, tmp_path):
         assert str(told["score"]) in (score,)
 
 
+def test_a_certificate_is_of_these_targets(mipforest, men, bands, tmp_path):
+    for path, given in ((men, NUMBERS), (bands, LABELS)):
+        proof = tmp_path / f"{path.stem}.gz"
+        assert mipforest("solve", *given, "--depth", 2, "--data", path, "--certificate", proof).code == 0
+        assert mipforest("certify", proof, *given, "--depth", 2, "--data", path).code == 0
+        pd.read_csv(path).iloc[::-1].iloc[1:].to_csv(tmp_path / "fewer.csv", index=False)
+        told = mipforest("certify", proof, *given, "--data", tmp_path / "fewer.csv")
+        assert told.code == 3
+        assert "sha256" in told.err
+
+
+def test_trees_near_the_optimum_are_on_the_page(mipforest, men, bands, tmp_path):
+    for path, given in ((men, NUMBERS), (bands, LABELS)):
+        run = tmp_path / path.stem
+        words = ("--depth", 2, "--data", path, "--keep-trees", 5, "--out", run)
+        assert mipforest("solve", *given, *words).code == 0
+        assert mipforest("report", run).code == 0
+        assert "Trees near the optimum" in (run / "report.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("more", "says"),
     [
         (("--target", "Weight"), "--targets takes the place"),
-        (("--keep-trees", "3"), "several targets"),
-        (("--solver", "tao"), "predict one target"),
         (("--method", "batch"), "one target"),
         (("--model", "ort"), "--model multi"),
         (("--recall", "high=0.5"), "3 targets at once"),

@@ -34,6 +34,13 @@ def random_tree(rng: np.random.Generator, *, oblique: bool, kind: str = "classes
         return Tree(**parts, leaf_value=labels, classes=classes)
     if kind == "logistic":
         return Tree(**parts, leaf_value=np.arange(n_leaves) % 2, classes=("no", "yes"), logistic=True)
+    if kind in ("targets", "labels of targets"):
+        several = np.column_stack([values, labels, np.arange(n_leaves) % 2])
+        known = (("1.5", "2", "l'un"), ("a", "b", "c"), ("no", "yes"))
+        if kind == "targets":
+            return Tree(**parts, leaf_value=several, targets=("größe", "b", "c"))
+        several[:, 0] = rng.integers(3, size=n_leaves)
+        return Tree(**parts, leaf_value=several, targets=("größe", "b", "c"), target_classes=known)
     if kind in ("values", "linear"):
         slopes = rng.normal(size=(n_leaves, p)) if kind == "linear" else None
         return Tree(**parts, leaf_value=values, leaf_w=slopes)

@@ -54,6 +54,19 @@ def test_random_trees_predict_alike():
     check_random_trees(range(150))
 
 
+@pytest.mark.parametrize("kind", ["targets", "labels of targets"])
+def test_trees_of_several_targets_predict_alike(kind):
+    rng = np.random.default_rng(4)
+    for _ in range(10):
+        tree = random_tree(rng, oblique=False, kind=kind)
+        X = samples_for(tree, rng)
+        found = run(to_onnx(tree), X)["prediction"]
+        assert found.tolist() == (tree.predict_labels(X) if tree.target_classes else tree.predict(X)).tolist()
+    if kind == "labels of targets":
+        numbers = [np.arange(len(of)) + 7 for of in tree.target_classes]
+        assert run(to_onnx(tree, classes=numbers), X)["prediction"].tolist() == (tree.predict(X) + 7).tolist()
+
+
 @pytest.mark.slow
 def test_a_thousand_random_trees_predict_alike():
     check_random_trees(range(150, 1000))

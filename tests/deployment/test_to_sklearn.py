@@ -38,6 +38,19 @@ def test_random_regressors_predict_alike_on_float32_samples():
         np.testing.assert_array_equal(to_sklearn(tree).predict(X), tree.predict(X))
 
 
+@pytest.mark.parametrize("kind", ["targets", "labels of targets"])
+def test_trees_of_several_targets_predict_alike_on_float32_samples(kind):
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        tree = random_tree(rng, oblique=False, kind=kind)
+        X = pd.DataFrame(as_float32(samples_for(tree, rng)), columns=tree.features)
+        fitted, one = to_sklearn(tree), to_sklearn(tree.of_target(1))
+        predicted = tree.predict_labels(X) if tree.target_classes else tree.predict(X)
+        assert fitted.predict(X).tolist() == predicted.tolist()
+        assert one.predict(X).tolist() == predicted[:, 1].tolist()
+        assert fitted.n_outputs_ == 3
+
+
 @pytest.mark.parametrize("threshold", [16777217.0, 0.1, -0.1])
 def test_a_double_that_rounds_to_the_other_side_is_the_only_exception(threshold):
     """scikit-learn rounds a sample to float32 first: it may pass a threshold that is no float32 number."""

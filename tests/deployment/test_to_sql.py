@@ -45,6 +45,22 @@ def test_random_trees_predict_alike():
             np.testing.assert_allclose(found, tree.predict(X), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["targets", "labels of targets"])
+def test_several_targets_are_a_column_each(kind):
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        tree = random_tree(rng, oblique=False, kind=kind)
+        X = samples_for(tree, rng)
+        with sqlite3.connect(":memory:") as database:
+            pd.DataFrame(X, columns=list(tree.features)).to_sql("t", database, index=False)
+            found = pd.read_sql(f"SELECT {to_sql(tree)} FROM t ORDER BY rowid", database)
+        predicted = tree.predict_labels(X) if tree.target_classes else tree.predict(X)
+        assert found.columns.tolist() == [f"prediction_{name}" for name in tree.targets]
+        assert found.to_numpy().tolist() == predicted.tolist()
+    with pytest.raises(ValueError, match="without probabilities"):
+        to_sql(tree, probability_of="no")
+
+
 def test_probabilities_of_every_kind():
     rng = np.random.default_rng(1)
     shares, statistics = labelled_by_majority(random_tree(rng, oblique=False), rng)

@@ -97,14 +97,17 @@ def test_they_are_cross_validated_pickled_and_constrained():
     np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
 
 
-def test_a_tree_is_shown_and_kept_as_python_but_not_where_there_is_one_output():
+def test_a_tree_is_shown_and_deployed():
     tree = MultiTreeRegressor(depth=1).fit(X, Y)
     assert "Weight" in tree.to_text(X, Y)
     tree.plot(X, Y)
     assert tree.explain(X)[0].endswith(f"Pulse {tree.predict(X)[0, 2]:.4g}")
-    for form in (tree.to_sql, tree.to_sklearn):
-        with pytest.raises(ValueError, match="3 targets"):
-            form()
+    assert tree.to_sql().count(" AS ") == 3
+    samples = tree.encoded(X)
+    assert tree.to_sklearn().predict(samples).tolist() == tree.predict(X).tolist()
+    labels = MultiTreeClassifier(depth=1).fit(X, LABELS)
+    assert labels.to_sklearn().predict(samples).tolist() == labels.predict(X).tolist()
+    assert labels.to_sql().count(" AS ") == LABELS.shape[1]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Trees of several targets: enumeration has the optimum, rows agree, scikit-learn's trees are no better."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from enumerate_trees import best_tree_value
@@ -13,6 +15,8 @@ from univariate_cases import cost_of_targets
 from formulations.multi import Multi, weights_of_targets
 from formulations.oct import Oct
 from formulations.ort import Ort
+from mipforest.certificates import certify
+from mipforest.cli.certify import Asked, differences
 from mipforest.data import DataError, Dataset
 from mipforest.errors import ParameterError, Unsupported
 from mipforest.objectives.leaf_losses import LabelsLoss, SquaredLoss
@@ -20,6 +24,7 @@ from mipforest.problem.constraints import AtMostFeatures, Forbid, MinLeaf, Recal
 from mipforest.problem.expressions import NotExpressed
 from mipforest.searches.leaf_sums import LABELS, SQUARED, loss_of_vector
 from mipforest.testing import formulation_tests
+from mipforest.trees import TreeSet
 
 #: How HiGHS may miss an optimum: its own gap.
 GAP = 1e-5
@@ -70,6 +75,9 @@ def test_searches_and_rows_are_enumeration(seed):
     local = problem.solve("local-search", time_limit=60)
     assert local.verified, local.failed_checks
     assert at_least(local.objective, expected)
+    improved = problem.solve("tmo", solver_options={"population": 3, "generations": 1}, time_limit=60)
+    assert improved.verified, improved.failed_checks
+    assert at_least(improved.objective, expected)
     if depth <= 2:
         rows = problem.solve("highs", start="none", gap=1e-7, time_limit=60)
         assert rows.verified, rows.failed_checks
@@ -207,10 +215,47 @@ def test_weights_of_targets_that_are_none_are_refused(weights):
         Multi(target_weights=weights)
 
 
-def test_certificates_are_refused_by_name(tmp_path):
-    problem = Multi().build(random_data(2), 2)
-    with pytest.raises(Unsupported, match="targets"):
-        problem.solve("exact-search", certificate=tmp_path / "proof.gz")
+@pytest.mark.parametrize(
+    "seed", [2, 5, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 40))]
+)
+def test_certificates_prove_the_optimum_of_the_model_that_they_name(seed, tmp_path):
+    data, path = random_data(seed), tmp_path / "proof.gz"
+    given = parameters_of(seed, data)
+    formulation = Multi(**given)
+    found = formulation.build(data, 2).solve("exact-search", gap=0.0, certificate=path)
+    assert found.status == "optimal"
+    proof = certify(path)
+    assert proof.gap <= GAP
+    assert same(proof.objective, enumerated(data, 2, given))
+    assert differences(proof, Asked(formulation, 2, data)) == ([], "")
+    other = data.y.copy()
+    other[0] = other[1:][(other[1:] != other[0]).any(axis=1)][0]
+    told, _ = differences(proof, Asked(Multi(**{**given, "alpha": 0.7}), 2, replace(data, y=other)))
+    assert {text.split(":")[0] for text in told} >= {"alpha", "cost of a split"}
+    assert any(text.startswith("sha256") for text in told)
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_the_trees_near_the_optimum_are_those_of_rows(seed):
+    data = random_data(seed, n=8)
+    problem = Multi(N_min=2).build(data, 1)
+    found, by_rows = (
+        problem.solve(solver, keep_trees=4, time_limit=60).trees for solver in ("exact-search", "highs")
+    )
+    np.testing.assert_allclose(by_rows.objectives, found.objectives, rtol=0, atol=GAP)
+    for tree, value in zip(found, found.objectives, strict=True):
+        assert same(problem.formulation.evaluate(tree.unscaled(), problem.instance), value)
+    assert found.predict(data.X_raw).shape == (len(found), *data.y.shape)
+    assert found.disagreement(data.X_raw).shape == data.y.shape
+    again = TreeSet.from_dict(found.to_dict(), found[0])
+    np.testing.assert_array_equal(again.leaf_value, found.leaf_value)  # exact: a copy
+
+
+def test_trees_of_any_labels_are_not_listed():
+    problem = Multi().build(random_data(1), 1)
+    problem.model.add("one", problem.model["c"][0].sum() <= 1)
+    with pytest.raises(Unsupported, match="bound the labels of several targets"):
+        problem.solve("exact-search", keep_trees=3)
 
 
 def contract_of_labels():

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mipforest.arrays import FloatArray
+from mipforest.arrays import FloatArray, IntArray
 from mipforest.atomic import atomic_write
 from mipforest.certificates import CertificateError
 from mipforest.certificates.constraints import Box, Constraints, LabelLimit
@@ -41,7 +41,14 @@ from mipforest.certificates.losses import (
 )
 from mipforest.certificates.univariate import UNIVARIATE, Place, values_of
 from mipforest.errors import Unsupported
-from mipforest.objectives.leaf_losses import ClassLoss, PoissonLoss, SquaredLoss, TableLoss
+from mipforest.objectives.leaf_losses import (
+    ClassLoss,
+    LabelsLoss,
+    LeafLoss,
+    PoissonLoss,
+    SquaredLoss,
+    TableLoss,
+)
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
 from mipforest.searches.exact.parts import Part, PlainPart, WalkedPart, walked_rows
@@ -73,22 +80,24 @@ SLACK_BITS = 20
 
 def grid_of(problem: Problem, limits: Sequence[LabelLimit] = ()) -> Grid:
     """Return a grid on which all losses of a problem, with prices of limits, are whole numbers that doubles hold."""
-    w = problem.weight
+    w, T = problem.weight, problem.n_targets
     whole = bool((w == np.rint(w)).all())
     if problem.loss == ERRORS:
         costs = problem.costs
-        most = float((w * costs[problem.y.astype(np.int64)].max(axis=1)).sum())
+        # Of each target, what every label costs each sample.
+        charged = costs[np.arange(T), problem.y.astype(np.int64)]
+        most = float((w * charged.max(axis=2).sum(axis=1)).sum())
         if limits:
             paid = [limit.price * limit.use for limit in limits]
-            priced = sum(paid, w[:, None] * costs[problem.y.astype(np.int64)])
+            priced = sum(paid, w[:, None] * charged[:, 0])
             shifted = float((priced - priced.min(axis=1, keepdims=True)).max(axis=1).sum())
             most = max(shifted, *(float(np.abs(one).max()) for one in paid))
             return Grid(_exponent(LOSS_BITS, most, problem.split_cost))
         numbers = np.concatenate([w, costs.ravel(), [problem.split_cost]])
         exact = bool((numbers == np.rint(numbers)).all()) and most < MOST / 2
-        return Grid(0 if exact else _exponent(LOSS_BITS, most, problem.split_cost))
+        return Grid(0 if exact else _exponent(LOSS_BITS, most, problem.split_cost), centre=(0.0,) * T)
     if problem.loss == ABSOLUTE:
-        centre, span = 0.0, float(np.ptp(problem.y))
+        centre, span = np.zeros(T), float(np.ptp(problem.y))
         times = max(factors(problem.level))
         heaviest = times * float(w.max())
         is_whole = whole and times == 1.0 and heaviest < 2**ABSOLUTE_WEIGHT_BITS
@@ -97,18 +106,19 @@ def grid_of(problem: Problem, limits: Sequence[LabelLimit] = ()) -> Grid:
         target = min(_exponent(bits, span), _exponent(TARGET_BITS, float(np.abs(problem.y).max())))
         loss = min(_exponent(LOSS_BITS, times * float(w.sum()) * span, problem.split_cost), weight + target)
     else:
-        centre, is_squared = float(np.average(problem.y, weights=w)), problem.loss == SQUARED
+        centre, is_squared = np.average(problem.y, axis=0, weights=w), problem.loss == SQUARED
         own = SquaredLoss() if is_squared else PoissonLoss()
         far = np.abs(problem.y - centre) if is_squared else np.abs(problem.y / centre - 1.0)
         bits = TARGET_BITS if is_squared else WEIGHT_BITS
         weight = 0 if whole and w.sum() < 2**bits else _exponent(WEIGHT_BITS, float(w.sum()))
-        target = _exponent(TARGET_BITS, math.ldexp(float(w @ far), weight))
-        loss = _exponent(LOSS_BITS, own.total(centre, problem.y, w), problem.split_cost)
+        target = _exponent(TARGET_BITS, *np.ldexp(w @ far, weight).tolist())
+        each = problem.y if is_squared else problem.y[:, 0]
+        loss = _exponent(LOSS_BITS, own.total(centre, each, w), problem.split_cost)
         if is_squared:
             loss = min(loss, weight + 2 * target)
         else:
             target = min(target, MOST_OF_RATES)
-    grid = Grid(loss, weight, target, centre)
+    grid = Grid(loss, weight, target, tuple(centre.tolist()))
     # One unit more than the check needs: another one may round what it computes.
     return grid._replace(error=rounded(problem, grid).error + 1)
 
@@ -158,13 +168,10 @@ class Proof:
         walks: bool = True,
     ) -> None:
         self.charged = charged
-        y, thresholds = np.asarray(charged.y, dtype=np.float64), charged.thresholds
-        costs = np.zeros((0, 0))
-        if isinstance(charged.loss, ClassLoss):
-            own = charged.loss.costs
-            costs = 1.0 - np.eye(int(y.max()) + 1) if own is None else own
+        thresholds, (loss, costs) = charged.thresholds, loss_in_file(charged.loss, charged.y)
+        y = np.asarray(charged.y, dtype=np.float64).reshape(len(charged.y), -1)
         self.problem = Problem(
-            loss=charged.loss.name,
+            loss=loss,
             depth=depth,
             N_min=charged.N_min,
             split_cost=float(charged.split_cost),
@@ -221,7 +228,7 @@ class Proof:
             rank[:, losses.group] = own.X.T.astype(np.int32)
             part = PlainPart(losses, rank, columns.width + 1, empties=columns.empties)
         if self._losses.has_sums:
-            margin = ROUNDED_SUMS + (int(self._losses.table[:, 2].sum()) >> SHARE_OF_SUMS)
+            margin = ROUNDED_SUMS + (int(self._losses.table[:, -1].sum()) >> SHARE_OF_SUMS)
         return part, Prover(self._losses.split_cost, margin, columns)
 
     def try_out(self) -> None:
@@ -308,15 +315,16 @@ class Proof:
         problem, grid, constraints = self.problem, self.grid, self.constraints
         n, p = problem.X.shape
         yield json.dumps({"mipforest_certificate": UNIVARIATE, **names, "sha256": problem.digest()})
-        sizes = (problem.depth, n, p, len(problem.costs), problem.N_min)
+        sizes = (problem.depth, n, p, problem.n_targets, problem.n_classes, problem.N_min)
         charges = (problem.split_cost.hex(), problem.unit.hex(), problem.level.hex())
         yield " ".join(["problem", problem.loss, *map(str, sizes), *charges])
-        for row in problem.costs.tolist():
+        for row in problem.costs.reshape(-1, problem.n_classes or 1).tolist():
             yield " ".join(["cost", *map(float.hex, row)])
         for row in np.column_stack([problem.y, problem.weight, problem.X]).tolist():
             yield " ".join(["sample", *map(float.hex, row)])
         yield from constraints.lines(self._values)
-        yield f"grid {grid.loss} {grid.weight} {grid.target} {grid.centre.hex()} {grid.error}"
+        centre = " ".join(map(float.hex, grid.centre))
+        yield f"grid {grid.loss} {grid.weight} {grid.target} {centre} {grid.error}"
         yield " ".join(["tree", objective.hex(), *(f"{f} {threshold.hex()}" for f, threshold in tree)])
         if constraints.labels:
             yield " ".join(["leaves", *map(str, leaves)])
@@ -375,19 +383,14 @@ def compiled_proof(
     Raises
     ------
     Unsupported
-        If certificates do not state the loss, or leaves predict several targets.
+        If certificates do not state the loss.
     """
-    if np.ndim(charged.y) > 1:
-        raise Unsupported(
-            f"a certificate states losses of one target, and leaves predict {np.shape(charged.y)[1]} targets at "
-            "once; leave the certificate out"
-        )
     if isinstance(charged.loss, TableLoss):
         raise Unsupported(
             "no certificate can be written of costs that differ from sample to sample: the file states costs by "
             "class; solve it without one"
         )
-    if charged.loss.name not in LOSSES:
+    if not isinstance(charged.loss, LabelsLoss) and charged.loss.name not in LOSSES:
         raise Unsupported(
             f"a certificate states one of the losses {', '.join(LOSSES)}, and not the {charged.loss.name} loss; leave "
             "the certificate out"
@@ -400,6 +403,19 @@ def compiled_proof(
 
     compile_by(run, budget, "the search for a proof", 5)
     return made[0]
+
+
+def loss_in_file(loss: LeafLoss, y: FloatArray | IntArray) -> tuple[str, FloatArray]:
+    """Return the name that certificates have for a loss of targets (n,) or (n, T), and the costs of classes.
+
+    These are (T, K, K), what predicting each class costs a sample of each class, of T targets; (T, 0, 0) of numbers.
+    """
+    K = int(y.max()) + 1
+    if isinstance(loss, LabelsLoss):
+        return ERRORS, np.asarray(loss.target_weight[:, None, None] * (1.0 - np.eye(K)))
+    if isinstance(loss, ClassLoss):
+        return ERRORS, (1.0 - np.eye(K) if loss.costs is None else loss.costs)[None]
+    return loss.name, np.zeros((1 if y.ndim == 1 else y.shape[1], 0, 0))
 
 
 def splits_of(tree: Tree) -> list[tuple[int, float]]:

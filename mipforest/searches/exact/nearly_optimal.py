@@ -38,7 +38,7 @@ import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.heuristics.thresholds import Thresholds
-from mipforest.objectives.leaf_losses import TableLoss
+from mipforest.objectives.leaf_losses import LabelLoss, TableLoss
 from mipforest.problem.structure import LabelSums, UnivariateProblem
 from mipforest.problem.tree_search import ListedTrees
 from mipforest.searches import compile_by
@@ -437,8 +437,9 @@ class _Listing:
 
     @property
     def labelled(self) -> bool:
-        """Whether leaves predict labels."""
-        return self.rows.predicts_labels
+        """Whether leaves predict a label each; labels of several targets are the best ones, as numbers are."""
+        loss = self.rows.loss
+        return isinstance(loss, LabelLoss) and loss.n_labels == 1
 
     def below(self, number: IntArray, levels: int, budget: float, place: _Place) -> Trees:
         """Return the trees of some rows within a budget."""
@@ -713,11 +714,9 @@ class _Listing:
                 yield f, t, value, other
             rest = found.budget - self.cost + self.tolerance
             last, after = t - 1, t + 1
-            if self.labelled and below + above > rest:
+            if rows.predicts_labels and below + above > rest:
                 # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
-                weight = np.bincount(
-                    rows.rank[f] + 1, rows.statistics.max(axis=1), int(rows.n_values[f]) + 1
-                ).cumsum()
+                weight = np.bincount(rows.rank[f] + 1, rows.moved, int(rows.n_values[f]) + 1).cumsum()
                 excess = below + above - rest
                 last = min(last, int(np.searchsorted(weight, weight[t] - excess, side="right")) - 1)
                 after = max(after, int(np.searchsorted(weight, weight[t] + excess, side="left")))

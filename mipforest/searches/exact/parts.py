@@ -33,7 +33,7 @@ from mipforest.searches.exact.tables import (
     tables_of,
 )
 from mipforest.searches.exact.whole import WholeRows, WholeTables
-from mipforest.searches.leaf_sums import CLASSES, KIND_OF
+from mipforest.searches.leaf_sums import KIND_OF, LABELS
 
 
 @entry
@@ -155,11 +155,11 @@ def walked_rows(problem: Problem, priced: FloatArray | None = None) -> Rows | No
     two, so that doubles hold their sums. Beside the search's own rows, what every tree loses is left in: which part of
     it a subset has, nobody would know.
     """
-    X, y, weight = problem.X, problem.y, problem.weight
-    whole, K = bool((weight == np.rint(weight)).all()), len(problem.costs)
-    if problem.N_min > 1 or problem.loss not in (ERRORS, SQUARED):
+    X, y, weight = problem.X, problem.y[:, 0], problem.weight
+    whole, K = bool((weight == np.rint(weight)).all()), problem.n_classes
+    if problem.N_min > 1 or problem.loss not in (ERRORS, SQUARED) or problem.n_targets > 1:
         return None
-    plain = whole and K > 1 and (problem.costs == 1.0 - np.eye(K)).all()
+    plain = whole and K > 1 and (problem.costs[0] == 1.0 - np.eye(K)).all()
     if problem.loss == ERRORS and not (plain if priced is None else K == 2):
         return None
     n, p = X.shape
@@ -214,7 +214,7 @@ class PlainPart(Part):
             order=order,
             table=losses.table,
             size=losses.size,
-            kind=np.array([KIND_OF[losses.loss] if losses.has_sums else CLASSES]),
+            kind=np.array([KIND_OF[losses.loss] if losses.has_sums else LABELS + losses.n_targets]),
             scale=np.array(_scales(losses)),
             least=self.next,
             empties=np.array([int(empties)]),

@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import entry, implement, kernel
 from mipforest.searches.exact.domains import has_to_split, usable
-from mipforest.searches.leaf_sums import ABSOLUTE, CLASSES, POISSON, loss_of_sums, loss_of_vector, may_skip
+from mipforest.searches.exact.walks import BYTES_OF_VECTORS, add_rows
+from mipforest.searches.leaf_sums import (
+    ABSOLUTE,
+    CLASSES,
+    LABELS,
+    POISSON,
+    loss_of_sums,
+    loss_of_vector,
+    may_skip,
+)
 from mipforest.searches.medians import loss_around, move_to_quantile, remove
 
 
@@ -35,6 +44,9 @@ class PlainTables(NamedTuple):
         (p, n) rows in the order of each feature; (p + 1, n) for the absolute loss, the last by target.
     value
         (n, V) what is summed: the costs of predicting each class, or the statistics of numbers.
+    wide
+        (n, W) the same as it is added up, and last the number of samples in the row: of more than three statistics with
+        zeros up to whole vectors, and as whole numbers of 32 bits where they are.
     target, place
         (n,) target, and place in its order.
     size
@@ -45,6 +57,9 @@ class PlainTables(NamedTuple):
         (p, U + 1, V) sums over the rows below each rank.
     level
         Of the quantile that a leaf predicts, of the absolute loss.
+    moved
+        Most that adding a row changes the loss of a leaf of labels by: where d rows go from the right side of a split
+        to its left one, its value falls by d times that at most.
     """
 
     kind: int
@@ -53,6 +68,7 @@ class PlainTables(NamedTuple):
     rank: Int32Array
     order: Int32Array
     value: FloatArray
+    wide: NDArray[Any]
     target: FloatArray
     place: Int32Array
     size: IntArray
@@ -61,6 +77,7 @@ class PlainTables(NamedTuple):
     use: NDArray[np.uint8]
     group: IntArray
     level: float
+    moved: float
 
 
 class PlainSide(NamedTuple):
@@ -74,8 +91,10 @@ class PlainSide(NamedTuple):
         (2,) first place of the side in every order, and number of its rows.
     allowed
         (p, 2) first and last threshold with enough samples of the side below it and from it on.
-    totals, sums
-        (2, V) sums over both parts of a pair, and over what was scanned of them.
+    totals
+        (2, V) sums over both parts of a pair.
+    sums
+        (3, W) over what was scanned of both parts, and of the rows between.
     before, after
         (n,) links of rows by target.
     middle, lists
@@ -89,7 +108,7 @@ class PlainSide(NamedTuple):
     span: IntArray
     allowed: IntArray
     totals: FloatArray
-    sums: FloatArray
+    sums: NDArray[Any]
     before: Int32Array
     after: Int32Array
     middle: IntArray
@@ -202,23 +221,13 @@ def _scan(
     tables: PlainTables, rows: PlainSide, f: int, below: int, first: int, cost: float, N_min: int, out: Any
 ) -> tuple[float, float]:
     """Scan every feature for the best split of the rows below a rank, and of those from a rank on."""
-    V, begin, m = tables.value.shape[1], rows.span[0], rows.span[1]
-    total, sums, by = rows.totals, rows.sums, tables.rank[f]
+    V, W, begin, m = tables.value.shape[1], tables.wide.shape[1], rows.span[0], rows.span[1]
+    total, sums, by, end = rows.totals, rows.sums, tables.rank[f], begin + m
+    _add(tables, rows, rows.order[0], begin, end, by, below, first, True)
+    n_left, n_right = int(sums[0, W - 1]), int(sums[1, W - 1])
     for s in range(2):
         for v in range(V):
-            total[s, v] = 0.0
-    n_left, n_right = 0, 0
-    for i in range(begin, begin + m):
-        row = rows.order[0, i]
-        s = 0 if by[row] < below else 1
-        if s == 1 and by[row] < first:
-            continue
-        if s == 0:
-            n_left += tables.size[row]
-        else:
-            n_right += tables.size[row]
-        for v in range(V):
-            total[s, v] += tables.value[row, v]
+            total[s, v] = sums[s, v]
     if tables.kind == ABSOLUTE:
         best_left, best_right = _losses_of_medians(tables, rows, by, below, first)
     else:
@@ -240,36 +249,55 @@ def _scan(
         on_right = usable(tables.use, tables.group, out, 1, g)
         if not (on_left or on_right):
             continue
-        order, rank, left, right, moved_left, moved_right = rows.order[g], tables.rank[g], 0, 0, False, False
+        order, rank = rows.order[g], tables.rank[g]
+        # Places up to which no split is better than the best one.
+        due_left, due_right = 0 if on_left else end, 0 if on_right else end
         if must_left and on_left and (N_min <= 1 or _parts_none(tables, rows, g, by, 0, below)):
             best_left = min(best_left, none_left)
         if must_right and on_right and (N_min <= 1 or _parts_none(tables, rows, g, by, first, 2**31 - 1)):
             best_right = min(best_right, none_right)
         if tables.kind == ABSOLUTE:
             _note_losses(tables, rows, g, by, below, first)
-        for s in range(2):
-            for v in range(V):
-                sums[s, v] = 0.0
-        for i in range(begin, begin + m):
-            row = order[i]
-            if by[row] < below:
-                left += tables.size[row]
-                moved_left = True
-                for v in range(V):
-                    sums[0, v] += tables.value[row, v]
-            elif by[row] >= first:
-                right += tables.size[row]
-                moved_right = True
-                for v in range(V):
-                    sums[1, v] += tables.value[row, v]
-            if i + 1 < begin + m and rank[order[i + 1]] == rank[row]:
-                continue
-            if on_left and moved_left and left >= N_min and n_left - left >= N_min:
-                best_left = _better(tables.kind, rows, 0, i, leaf_left, best_left, cost)
-            if on_right and moved_right and right >= N_min and n_right - right >= N_min:
-                best_right = _better(tables.kind, rows, 1, i, leaf_right, best_right, cost)
-            moved_left = moved_right = False
+        i, left, right = begin, 0, 0
+        while i < end:
+            j = max(i + 1, min(end, due_left, due_right))
+            while j < end and rank[order[j]] == rank[order[j - 1]]:
+                j += 1
+            _add(tables, rows, order, i, j, by, below, first, i == begin)
+            moved_left, moved_right, i = sums[0, W - 1] > left, sums[1, W - 1] > right, j
+            left, right = int(sums[0, W - 1]), int(sums[1, W - 1])
+            if on_left and moved_left and i >= due_left and left >= N_min and n_left - left >= N_min:
+                value = _value(tables.kind, rows, 0, j - 1, leaf_left, best_left, cost)
+                best_left = min(best_left, value)
+                if tables.kind > LABELS:
+                    due_left = i + int((value - best_left) / tables.moved)
+            if on_right and moved_right and i >= due_right and right >= N_min and n_right - right >= N_min:
+                value = _value(tables.kind, rows, 1, j - 1, leaf_right, best_right, cost)
+                best_right = min(best_right, value)
+                if tables.kind > LABELS:
+                    due_right = i + int((value - best_right) / tables.moved)
     return best_left, best_right
+
+
+@kernel
+def _add(
+    tables: PlainTables, rows: PlainSide, order: Int32Array, begin: int, end: int, by: Int32Array, below: int,
+    first: int, anew: bool,
+) -> None:  # fmt: skip
+    """Add the statistics of rows in some places of an order to the sums of both parts, or begin these anew."""
+    W, wide, sums = tables.wide.shape[1], tables.wide, rows.sums
+    if anew:
+        sums[:, :] = 0
+    if W > 4:
+        for v in range(0, W, BYTES_OF_VECTORS // wide.itemsize):
+            add_rows(order, begin, end, by, below, first, wide, W, v, sums)
+        return
+    for i in range(begin, end):
+        row = order[i]
+        # By a sum, as half of all branches would be missed: rows between the parts have sums, too.
+        s = 1 + int(by[row] < first) - 2 * int(by[row] < below)
+        for v in range(W):
+            sums[s, v] += wide[row, v]
 
 
 @kernel
@@ -285,15 +313,15 @@ def _parts_none(tables: PlainTables, rows: PlainSide, g: int, by: Int32Array, lo
 
 
 @kernel
-def _better(kind: int, rows: PlainSide, s: int, i: int, leaf: float, best: float, cost: float) -> float:
-    """Return the value of a split of one part if that is the better one, else the best one so far."""
+def _value(kind: int, rows: PlainSide, s: int, i: int, leaf: float, best: float, cost: float) -> float:
+    """Return the value of a split of one part, or that of the best one so far, where it is no better."""
     if kind == ABSOLUTE:
-        return min(best, float(cost + rows.lines[2 * s, i] + rows.lines[2 * s + 1, i]))
-    sums, total = rows.sums[s], rows.totals[s]
+        return float(cost + rows.lines[2 * s, i] + rows.lines[2 * s + 1, i])
+    total = rows.totals[s]
+    sums = rows.sums[s, : len(total)]
     if kind == POISSON and may_skip(sums[0], sums[1], total[0], total[1], leaf + cost - best):
         return best
-    loss = loss_of_rest(kind, sums, sums, True) + loss_of_rest(kind, total, sums, False)
-    return min(best, cost + loss)
+    return float(cost + (loss_of_rest(kind, sums, sums, True) + loss_of_rest(kind, total, sums, False)))
 
 
 @kernel

@@ -25,6 +25,7 @@ from mipforest.searches.exact.plain import (
 )
 from mipforest.searches.exact.squared import SquaredSide, SquaredTables
 from mipforest.searches.exact.walks import (
+    BYTES_OF_VECTORS,
     CLASSES_AT_A_TIME,
     LANES,
     MAX_CHUNK_WEIGHT,
@@ -428,7 +429,7 @@ def _walked_tables(rows: Rows) -> Any:
 
 def plain_tables(rows: Rows) -> PlainTables:
     """Return the tables for plain loops."""
-    p, n = rows.rank.shape
+    (p, n), statistics = rows.rank.shape, rows.statistics
     place = np.zeros(n, np.int32)
     place[rows.order[-1]] = np.arange(n)
     return PlainTables(
@@ -438,14 +439,25 @@ def plain_tables(rows: Rows) -> PlainTables:
         rank=rows.rank,
         order=rows.order,
         value=np.ascontiguousarray(rows.statistics, dtype=np.float64),
+        wide=_wide(statistics, rows.size),
         target=rows.target,
         place=place,
         size=rows.size,
         last=rows.n_values - 1,
         below=_below(rows, rows.statistics),
         level=rows.loss.level,
+        moved=float(rows.moved.max(initial=0.0)) or 1.0,
         **any_split(p),
     )
+
+
+def _wide(statistics: FloatArray, size: IntArray) -> NDArray[Any]:
+    """Return :attr:`PlainTables.wide`."""
+    V = statistics.shape[1]
+    is_whole = (statistics == np.rint(statistics)).all() and np.abs(statistics).sum() < MAX_WEIGHT
+    kind = np.dtype(np.int32 if V > 3 and is_whole else np.float64)
+    empty = 0 if V <= 3 else -(V + 1) % (BYTES_OF_VECTORS // kind.itemsize)
+    return np.column_stack([statistics, np.zeros((len(size), empty)), size]).astype(kind)
 
 
 def _sides_of(tables: Any) -> tuple[Any, Any]:
@@ -515,7 +527,7 @@ def _plain_side(tables: PlainTables, order: Int32Array) -> PlainSide:
         np.zeros(2, np.int64),
         np.zeros((p, 2), np.int64),
         np.zeros((2, V)),
-        np.zeros((2, V)),
+        np.zeros((3, tables.wide.shape[1]), tables.wide.dtype),
         np.zeros(listed, np.int32),
         np.zeros(listed, np.int32),
         np.zeros(2, np.int64),

@@ -44,6 +44,9 @@ LANES = {np.dtype(np.int16): 32, np.dtype(np.int32): 16, np.dtype(np.float64): 8
 #: Most weight of a chunk, or of all rows: running sums stay away from the penalty and from the ends of their range.
 MAX_CHUNK_WEIGHT, MAX_WEIGHT = 8191, 2**29
 
+#: Bytes of the vectors of all types.
+BYTES_OF_VECTORS = 64
+
 #: Classes whose weights are added up in one pass.
 CLASSES_AT_A_TIME = 4
 
@@ -209,6 +212,53 @@ class _Emitter:
     def store(self, at: int, value: Any) -> None:
         """Write a number into the last array."""
         self.b.store(value, self.b.gep(self._data[-1], [ir.Constant(_I64, at)]))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def add_rows(
+    _context: Any, order: Any, begin: Any, end: Any, by: Any, below: Any, first: Any, wide: Any, width: Any, block: Any,
+    sums: Any,
+) -> Any:  # fmt: skip
+    """Add a vector of statistics of the rows in some places of an order to sums: of two parts, without branches.
+
+    Parameters
+    ----------
+    order, begin, end
+        Rows in their order, and their places.
+    by, below, first
+        Ranks of all rows; those of the one part are below the one, and those of the other from the other one on.
+    wide, width, block
+        (n, W) statistics, whole numbers of 32 bits or doubles; W, and the first one of the vector.
+    sums
+        (2, W) of both parts.
+    """
+    whole = types.int64
+    signature = types.void(order, whole, whole, by, whole, whole, wide, whole, whole, sums)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        e, b, w = _Emitter(context, builder, signature, arguments), builder, _Weights(builder, wide)
+        ranks = ir.VectorType(_I32, w.lanes)
+        left_of, right_from, zero = _splat(b, e[4], ranks), _splat(b, e[5], ranks), w.constant(0)
+
+        def vector(array: Any, place: Any) -> Any:
+            return b.bitcast(b.gep(array, [place]), w.kind.as_pointer())
+
+        align = w.kind.element.width // 8 if w.is_whole else 8
+        at = [vector(e[9], e[8]), vector(e[9], b.add(e[7], e[8]))]
+
+        def body(i: Any, s: _State) -> _State:
+            row = b.sext(b.load(b.gep(e[0], [b.add(e[1], i)])), _I64)
+            rank = _splat(b, b.load(b.gep(e[3], [row])), ranks)
+            values = b.load(vector(e[6], b.add(b.mul(row, e[7]), e[8])), align=align)
+            sides = b.icmp_signed("<", rank, left_of), b.icmp_signed(">=", rank, right_from)
+            return [w.add(x, b.select(side, values, zero)) for x, side in zip(s, sides, strict=True)]
+
+        found = _loop(b, b.sub(e[2], e[1]), [b.load(place, align=align) for place in at], body)
+        for lanes, place in zip(found, at, strict=True):
+            b.store(lanes, place, align=align)
+        return context.get_dummy_value()
+
+    return signature, generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import implement, kernel
 from mipforest.searches.exact.domains import has_to_split, usable
-from mipforest.searches.leaf_sums import CLASSES, loss_of_sums
+from mipforest.searches.leaf_sums import LABELS, loss_of_sums
 
 #: More than any loss, for leaves that are too small.
 NEVER = 1 << 60
@@ -26,8 +26,8 @@ class WholeTables(NamedTuple):
     table, size
         (m, M) and (m,) as of :class:`~mipforest.certificates.losses.Losses`.
     kind, scale
-        (1,) kind of a loss by sums (:mod:`mipforest.searches.leaf_sums`), ``CLASSES`` of a table over predictions; and
-        (2,) what makes its first two sums those of the loss.
+        (1,) kind of a loss by sums (:mod:`mipforest.searches.leaf_sums`), ``LABELS`` and the number of targets of a
+        table over predictions; and (2,) what makes sums of weights and of targets those of the loss.
     least
         (1,) least number of samples in a leaf, of the next pair; 0 for any.
     empties
@@ -149,36 +149,55 @@ def _parts_none(tables: WholeTables, rows: WholeRows, f: int, g: int, low: int, 
 
 
 @kernel
-def _lost(tables: WholeTables, w: float, u: float, q: float) -> float:
-    """Return the loss of a leaf by its sums; without weight, nothing is saved."""
+def _lost(tables: WholeTables, totals: IntArray, at: int, less: int, share: int, q: float) -> float:
+    """Return the loss of a leaf by its sums; without weight, nothing is saved.
+
+    These are the sums ``totals[at]`` less ``share``, 0 or 1, times ``totals[less]``; ``q`` takes the place of the last.
+    """
+    w = float(totals[at, 0] - share * totals[less, 0])
     if w <= 0.0:
         return q
-    return loss_of_sums(tables.kind[0], w * tables.scale[0], u * tables.scale[1], q)
+    u = float(totals[at, 1] - share * totals[less, 1])
+    if tables.table.shape[1] == 3:
+        return loss_of_sums(tables.kind[0], w * tables.scale[0], u * tables.scale[1], q)
+    squares = u * u
+    for k in range(2, tables.table.shape[1] - 1):
+        u = float(totals[at, k] - share * totals[less, k])
+        squares += u * u
+    return float(max(0.0, q - squares / (w * tables.scale[0])))
 
 
 @kernel
 def _leaf(tables: WholeTables, totals: IntArray, side: int) -> float:
     """Return the loss of one leaf for a side."""
-    least = float(totals[side, 0])
-    if tables.kind[0] != CLASSES:
-        return _lost(tables, least, float(totals[side, 1]), float(totals[side, 2]))
-    for k in range(1, tables.table.shape[1]):
-        least = min(least, float(totals[side, k]))
-    return least
+    M, loss = tables.table.shape[1], 0.0
+    if tables.kind[0] < LABELS:
+        return _lost(tables, totals, side, side, 0, float(totals[side, M - 1]))
+    K = M // (tables.kind[0] - LABELS)
+    for first in range(0, M, K):
+        least = float(totals[side, first])
+        for k in range(first + 1, first + K):
+            least = min(least, float(totals[side, k]))
+        loss += least
+    return loss
 
 
 @kernel
 def _leaves(tables: WholeTables, totals: IntArray, side: int) -> float:
     """Return the loss of two leaves, of the rows of a side up to a value and of the others."""
-    low, other = float(totals[2 + side, 0]), float(totals[side, 0] - totals[2 + side, 0])
-    if tables.kind[0] != CLASSES:
+    M, loss, to = tables.table.shape[1], 0.0, 2 + side
+    if tables.kind[0] < LABELS:
         # What samples lose beside the centre is rounded down one by one: only the sum of both is above what is saved.
-        u, all_u, q = float(totals[2 + side, 1]), float(totals[side, 1]), float(totals[side, 2])
-        return max(0.0, _lost(tables, low, u, q) + _lost(tables, other, all_u - u, q) - q)
-    for k in range(1, tables.table.shape[1]):
-        low = min(low, float(totals[2 + side, k]))
-        other = min(other, float(totals[side, k] - totals[2 + side, k]))
-    return low + other
+        q = float(totals[side, M - 1])
+        return max(0.0, _lost(tables, totals, to, to, 0, q) + _lost(tables, totals, side, to, 1, q) - q)
+    K = M // (tables.kind[0] - LABELS)
+    for first in range(0, M, K):
+        low, other = float(totals[to, first]), float(totals[side, first] - totals[to, first])
+        for k in range(first + 1, first + K):
+            low = min(low, float(totals[to, k]))
+            other = min(other, float(totals[side, k] - totals[to, k]))
+        loss += low + other
+    return loss
 
 
 implement(WholeTables, restrict, pair)

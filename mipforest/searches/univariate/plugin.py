@@ -95,8 +95,7 @@ class ExactSearch(TreeSearch):
         deep = (
             f"trees are listed up to depth {MAX_LISTED_DEPTH}, as their number explodes, and depth is {depth}"
         )
-        several = "leaves predict several targets at once" if problem.data.targets else ""
-        return self.refusal(problem) or several or (deep if depth > MAX_LISTED_DEPTH else "")
+        return self.refusal(problem) or (deep if depth > MAX_LISTED_DEPTH else "")
 
     def list_trees(self, problem: ProblemData, **asked: Any) -> ListedTrees:
         """List all trees up to an objective value; see :class:`~mipforest.problem.tree_search.TreeSearch`."""

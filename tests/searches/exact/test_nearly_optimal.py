@@ -5,7 +5,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from tolerance import at_most, same
-from univariate_cases import Case, hold_for_all
+from univariate_cases import Case, CaseOfTargets, hold_for_all
 
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
@@ -91,9 +91,9 @@ def listed(case, found, depth, *, all_labels):
     return [tree(i, np.arange(case.data.n), 0) for i in range(len(found.value))]
 
 
-def check(seed):
+def check(seed, kind=Case):
     """One random case: all trees, those within a factor, and the best few."""
-    case, all_labels = Case(seed), seed % 2 == 1
+    case, all_labels = kind(seed), seed % 2 == 1
     depth = min(case.depth, 3)
     trees = dict(Enumerated(case, all_labels=all_labels).trees)
     if not trees:
@@ -127,19 +127,24 @@ def test_the_trees_are_those_of_the_enumeration(seed):
     check(seed)
 
 
+@pytest.mark.parametrize("seed", [12, 13, 16, 19])
+def test_the_trees_of_several_targets_are_those_of_the_enumeration(seed):
+    check(seed, CaseOfTargets)
+
+
 @pytest.mark.slow
 def test_the_trees_are_those_of_the_enumeration_on_many_cases():
     checked = []
 
-    def one(seed):
+    def one(case):
         try:
-            check(seed)
-            checked.append(seed)
+            check(*case)
+            checked.append(case)
         except pytest.skip.Exception:
             pass
 
-    hold_for_all(one, range(10, 190))
-    assert len(checked) >= 100
+    hold_for_all(one, [(seed, kind) for seed in range(10, 190) for kind in (Case, CaseOfTargets)])
+    assert len(checked) >= 200
 
 
 def random_limits(case, rng):
