@@ -17,8 +17,8 @@ Another package may add its own: any class with :attr:`Structure.words`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -101,6 +101,11 @@ class TreeCharges:
     def estimates_all_features(self) -> bool:
         """Whether leaves prescribe by linear estimates: their fit is given, and does not minimise what is charged."""
         return isinstance(self.loss, PrescriptionLoss) and self.coefficient_cost is not None
+
+    def among(self, rows: IntArray) -> Self:
+        """Return the same charges of some samples, by number, once or several times."""
+        weight = None if self.weight is None else np.asarray(self.weight)[rows]
+        return replace(self, y=np.asarray(self.y)[rows], weight=weight, loss=self.loss.among(rows))
 
     def costs_of_labels(self, n_labels: int) -> FloatArray:
         """Return the (n, K) costs of so many labels: those that no sample has are an error for every sample."""

@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart, forest_trees
 from mipforest.heuristics.thresholds import chosen_features, univariate_tree
-from mipforest.objectives.leaf_losses import LeafLoss
+from mipforest.objectives.leaf_losses import LabelLoss, LeafLoss
 from mipforest.problem.driver import Driver
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.structure import Structure, TreeCharges, UnivariateProblem
@@ -67,59 +67,16 @@ TOLERANCE = 1e-9
 TRIED = 20
 
 
-class SampleLoss(Protocol):
-    """A loss that is a sum over samples."""
-
-    def of(self, rows: IntArray, prediction: FloatArray) -> FloatArray:
-        """Return what each of some samples (m,) loses with its prediction (m,), (m, T) of several targets."""
-
-    def best(self, rows: IntArray, present: Any) -> Any:
-        """Return the prediction that loses least on some samples; the present one on a tie, and without samples."""
-
-    def of_two_leaves(self, order: IntArray) -> FloatArray | None:
-        """Return (p, m - 1) the loss of two leaves between which sorted samples (p, m) are cut; ``None``: not known."""
-
-
 @dataclass(frozen=True, eq=False)
-class ClassLoss:
-    """What the prediction of a class costs each sample: an error, its weight, or its row of a cost matrix.
-
-    Attributes
-    ----------
-    charges
-        (n, K) of each sample for each class.
-    """
-
-    charges: FloatArray
-
-    def of(self, rows: IntArray, prediction: FloatArray) -> FloatArray:
-        """Return the charges; see :class:`SampleLoss`."""
-        lost: FloatArray = self.charges[rows, prediction.astype(np.int64)]
-        return lost
-
-    def best(self, rows: IntArray, present: float) -> float:
-        """Return the cheapest class; see :class:`SampleLoss`."""
-        sums = self.charges[rows].sum(axis=0)
-        cheapest = int(sums.argmin())
-        return present if sums[int(present)] <= sums[cheapest] else float(cheapest)
-
-    def of_two_leaves(self, order: IntArray) -> FloatArray:
-        """Return the charges of both leaves' cheapest classes; see :class:`SampleLoss`."""
-        left = self.charges[order].cumsum(axis=1)
-        both: FloatArray = left[:, :-1].min(axis=2) + (left[:, -1:] - left[:, :-1]).min(axis=2)
-        return both
-
-
-@dataclass(frozen=True, eq=False)
-class ValueLoss:
-    """A loss of predicted values, or of several targets.
+class SampleLoss:
+    """What single samples lose.
 
     Attributes
     ----------
     y, weight
-        (n,) values and weights of the samples; (n, T) targets.
+        (n,) targets and weights of the samples; (n, T) targets.
     loss
-        The loss.
+        What leaves lose.
     """
 
     y: FloatArray
@@ -127,20 +84,25 @@ class ValueLoss:
     loss: LeafLoss
 
     def of(self, rows: IntArray, prediction: FloatArray) -> FloatArray:
-        """Return what is lost, by weight; see :class:`SampleLoss`."""
-        lost: FloatArray = self.weight[rows] * self.loss.of(prediction, self.y[rows])
+        """Return what each of some samples (m,) loses with its prediction (m,), (m, T) of several targets."""
+        lost: FloatArray = self.weight[rows] * self.loss.among(rows).of(prediction, self.y[rows])
         return lost
 
     def best(self, rows: IntArray, present: Any) -> Any:
-        """Return the best constant; see :class:`SampleLoss`."""
-        return self.loss.best_constant(self.y[rows], self.weight[rows]) if len(rows) else present
+        """Return the prediction that loses least on some samples; the present label on a tie, and without samples."""
+        if not len(rows):
+            return present
+        loss, y, weight = self.loss.among(rows), self.y[rows], self.weight[rows]
+        found = loss.best_constant(y, weight)
+        if isinstance(loss, LabelLoss) and loss.total(present, y, weight) <= loss.total(found, y, weight):
+            return present
+        return found
 
     def of_two_leaves(self, order: IntArray) -> FloatArray | None:
-        """Return the loss of both leaves' best constants, where sums say it; see :class:`SampleLoss`."""
+        """Return (p, m - 1) the loss of two leaves between which sorted samples (p, m) are cut; ``None``: not known."""
         if not self.loss.has_sums:
             return None
-        y = self.y - self.y.mean(axis=0) if self.loss.is_shifted else self.y
-        each = self.loss.statistics(y, self.weight)
+        each = self.loss.statistics(self.loss.centred(self.y, self.weight), self.weight)
         left, least = each[order].cumsum(axis=1), 0.5 * float(each[:, 0].min())
         rest = left[:, -1:] - left[:, :-1]
         both: FloatArray = self.loss.of_sums(left[:, :-1], least) + self.loss.of_sums(rest, least)
@@ -189,7 +151,8 @@ class AlternatingOptimization:
 
     def __init__(self, X: FloatArray, charges: TreeCharges, *, joint: bool = True) -> None:
         require_charges("tao", charges, X)
-        self.X, self.charges, self.loss, self._joint = X, charges, _loss(charges), joint
+        self.X, self.charges, self._joint = X, charges, joint
+        self.loss = SampleLoss(np.asarray(charges.y, dtype=np.float64), charges.weights, charges.loss)
         self._order = np.argsort(X, axis=0, kind="stable").T
         everything = np.arange(len(X))
         self.prediction = self.loss.best(everything, 0.0)
@@ -198,11 +161,7 @@ class AlternatingOptimization:
 
     def of(self, rows: IntArray) -> AlternatingOptimization:
         """Return the same on other samples: some of these, repeated or not."""
-        charges = self.charges
-        weight = None if charges.weight is None else charges.weight[rows]
-        return AlternatingOptimization(
-            self.X[rows], replace(charges, y=charges.y[rows], weight=weight), joint=self._joint
-        )
+        return AlternatingOptimization(self.X[rows], self.charges.among(rows), joint=self._joint)
 
     def fitted(self, tree: SplitTree) -> ImprovedTree:
         """Return a tree with its best predictions and its value."""
@@ -405,13 +364,6 @@ class AlternatingOptimization:
 def _repeated(prediction: Any, m: int) -> FloatArray:
     """Return a prediction of m samples: (m,), or (m, T) of several targets."""
     return np.broadcast_to(np.asarray(prediction, dtype=np.float64), (m, *np.shape(prediction)))
-
-
-def _loss(charges: TreeCharges) -> SampleLoss:
-    """Return the loss that trees are charged."""
-    if not charges.predicts_class:
-        return ValueLoss(np.asarray(charges.y, dtype=float), charges.weights, charges.loss)
-    return ClassLoss(charges.statistics)
 
 
 #: What a node is that does not split: a leaf, or nothing, as a node above it is a leaf.

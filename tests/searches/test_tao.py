@@ -16,7 +16,7 @@ from formulations.ort import Ort
 from mipforest.data import Dataset, load
 from mipforest.errors import Unsupported
 from mipforest.heuristics.cart import cart, forest_trees, from_scikit_learn
-from mipforest.objectives.leaf_losses import ClassLoss, error_loss
+from mipforest.objectives.leaf_losses import ClassLoss, TableLoss, error_loss
 from mipforest.problem.structure import TreeCharges
 from mipforest.searches.memetic import ABSENT, LEAF, AlternatingOptimization, SplitTree, random_split
 from mipforest.trees import Topology
@@ -246,3 +246,13 @@ def test_weights_are_repeated_samples():
     repeated = replace(once.charges, y=y[rows], weight=None)
     again = AlternatingOptimization(X[rows], repeated).improve(tree)
     assert same(once.improve(tree).value, again.value)
+
+
+def test_samples_drawn_from_a_table_of_costs_have_their_own_costs():
+    rng = np.random.default_rng(0)
+    X, table = rng.random((30, 2)), rng.random((30, 3))
+    charges = TreeCharges(y=table.argmin(axis=1), loss=TableLoss(table))
+    rows = rng.integers(0, 30, 20)
+    drawn = AlternatingOptimization(X, charges).of(rows)
+    assert (drawn.charges.statistics == table[rows]).all()
+    assert drawn.prediction == table[rows].sum(axis=0).argmin()

@@ -494,11 +494,8 @@ def _subsample(problem: LocalProblem, seed: int) -> LocalProblem:
         share = float(problem.statistics[part].sum()) / whole
     coefficients = problem.coefficient_cost
     return replace(
-        problem,
+        problem.among(part),
         X=problem.X[part],
-        y=problem.y[part],
-        weight=None if problem.weight is None else problem.weight[part],
-        loss=problem.loss.among(part),
         split_cost=share * problem.split_cost,
         coefficient_cost=None if coefficients is None else share * coefficients,
     )

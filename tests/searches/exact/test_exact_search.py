@@ -149,7 +149,7 @@ def test_a_tree_that_is_known_and_optimal_stays():
 
 
 def test_losses_around_quantiles_of_what_is_left_are_the_least(monkeypatch):
-    monkeypatch.setattr(medians, "settle", medians.settle.py_func)
+    monkeypatch.setattr(medians, "move_to_quantile", medians.move_to_quantile.py_func)
     monkeypatch.setattr(medians, "loss_around", medians.loss_around.py_func)
     for seed in range(300):
         rng = np.random.default_rng(seed)
