@@ -105,7 +105,7 @@ class TreeCharges:
     def among(self, rows: IntArray) -> Self:
         """Return the same charges of some samples, by number, once or several times."""
         weight = None if self.weight is None else np.asarray(self.weight)[rows]
-        return replace(self, y=np.asarray(self.y)[rows], weight=weight, loss=self.loss.among(rows))
+        return replace(self, y=self.y[rows], weight=weight, loss=self.loss.among(rows))
 
     def costs_of_labels(self, n_labels: int) -> FloatArray:
         """Return the (n, K) costs of so many labels: those that no sample has are an error for every sample."""
