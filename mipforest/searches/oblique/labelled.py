@@ -22,8 +22,9 @@ from scipy.spatial import ConvexHull, QhullError
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches.oblique.polytopes import BITS, FACET_WORDS, CutSpace, Polytope, most_vertices
-from mipforest.searches.oblique.problem import ObliqueProblem, cheap_supports, separating
-from mipforest.searches.oblique.search import Split
+from mipforest.searches.oblique.kernels import refine
+from mipforest.searches.oblique.problem import Level, ObliqueProblem, cheap_supports, separating
+from mipforest.searches.oblique.search import Split, new_store
 from mipforest.searches.oblique.version_spaces import (
     ALL_LEFT,
     ALL_RIGHT,
@@ -60,6 +61,9 @@ ROUND = 4
 
 #: Points from which on those inside the convex hull of a group are left out, up to some features.
 MANY_POINTS, HULL_FEATURES = 8, 3
+
+#: Most features of a support, and supports of a level.
+MOST_FEATURES, MOST_SUPPORTS = 8, 10_000
 
 #: Cores that there are places for at first.
 FIRST_CORES = 4_096
@@ -168,8 +172,10 @@ class LabelledSearch:
                 return pool.submit(self._spaces[self._round.index(task)], task)
 
             run_tasks(pool, self._following, submit, self._take, self._look)
+            ended = not self._stop[0]
+        self._stop[0] = 1
         self._offer()
-        return not self._stop[0]
+        return ended
 
     # ------------------------------------------------------------------ tasks
 
@@ -185,7 +191,7 @@ class LabelledSearch:
 
     def _begin_round(self) -> bool:
         """Choose the tasks of the next round; return whether there are any."""
-        bound = np.empty(len(self.table.price))
+        bound = self.table.price.copy()
         everything = all_groups(self.table)
         while True:
             if not self._pass:
@@ -365,7 +371,9 @@ def table_of(problem: ObliqueProblem, upper: float) -> Table:
     limit, depth = upper - float(problem.least.sum()), problem.depth
     begin, rest, supports = [0], [], []
     for level in range(depth):
-        own, left_out = cheap_supports(problem.prices[level], limit, problem.max_features)
+        own, left_out = cheap_supports(
+            problem.prices[level], limit, most_features=MOST_FEATURES, most_supports=MOST_SUPPORTS
+        )
         supports += own
         begin.append(len(supports))
         rest.append(min(left_out, limit))
@@ -603,3 +611,21 @@ def new_splits(table: Table) -> Splits:
         slot=whole(2, n_groups),
         count=whole(2),
     )
+
+
+def run_on_little() -> None:
+    """Search something tiny, so that the compiled loops are there, also those of the descent."""
+    problem = ObliqueProblem(
+        X=np.array([[0.0], [1.0]]),
+        first=np.arange(3),
+        size=np.ones(2, np.int64),
+        charges=np.eye(2),
+        prices=np.full((1, 1), 0.1),
+        gap=0.1,
+        l1=False,
+        given_labels=True,
+    )
+    LabelledSearch(problem, 1.0, adopt=lambda _: 1.0, tell=lambda *_: False).run()
+    own = Level.of(problem, 0, 1.0)
+    part = problem.part(np.arange(2), problem.charges)
+    refine(problem.points(), own.items, new_store(own, None), part, 0, 1.0, 1.0, 0.0, 1)

@@ -37,6 +37,9 @@ FEW_GROUPS = 100
 DESCENT_SHARE, DESCENT_SECONDS = 0.2, 60.0
 LONG_SHARE, LONG_SECONDS = 0.6, 600.0
 
+#: The same where leaves have labels: the exact search finds better trees as well.
+SHORT_SHARE, SHORT_SECONDS = 0.05, 3.0
+
 #: Visits of the descent without a better tree, for each group, unless splits have at most two features.
 LONG_VISITS = 30
 
@@ -98,14 +101,15 @@ class ObliqueSearch(TreeSearch):
     ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches import compile_by
-        from mipforest.searches.oblique import search
+        from mipforest.searches.oblique import labelled, search
         from mipforest.searches.oblique.descent import VISITS, Descent
         from mipforest.searches.oblique.problem import ObliqueProblem
 
         structure = problem.structure
         assert isinstance(structure, HyperplaneCharges | LabelledLeaves)  # ``refusal`` has seen to it
         own = ObliqueProblem.of(structure, problem.data.X, problem.topology.depth)
-        compile_by(search.run_on_little, problem.budget, self.name, 10)
+        little = labelled.run_on_little if own.given_labels else search.run_on_little
+        compile_by(little, problem.budget, self.name, 20 if own.given_labels else 10)
         driver = Driver(self, problem, settings, on_progress, keeps_constraints=False)
         for label in (0, 1):
             _offer_splits(driver, *_in_heap_order(label, problem))
@@ -141,14 +145,17 @@ class ObliqueSearch(TreeSearch):
         if not driver.stopped and improves and (charges is None or charges.predicts_class):
             many = charges is not None and not few
             share, most = (LONG_SHARE, LONG_SECONDS) if many else (DESCENT_SHARE, DESCENT_SECONDS)
+            if own.given_labels:
+                share, most = SHORT_SHARE, SHORT_SECONDS
             until = monotonic() + min(most, share * driver.left)
             descent = Descent(own, cutoff(), settings.seed)
             visits = (VISITS if few else LONG_VISITS) * own.n_groups
             _improve(descent, driver, lambda: monotonic() >= until or halted(least, 0), visits)
-        threads = settings.threads or (1 if own.n_groups <= FEW_GROUPS else os.cpu_count() or 1)
-        exact = search.ObliqueSearch(
-            own.capped(cutoff()), cutoff(), adopt=adopt, tell=halted, threads=threads
-        )
+        threads, kind = settings.threads or os.cpu_count() or 1, labelled.LabelledSearch
+        if not own.given_labels:
+            kind = search.ObliqueSearch
+            threads = settings.threads or (1 if own.n_groups <= FEW_GROUPS else threads)
+        exact = kind(own.capped(cutoff()), cutoff(), adopt=adopt, tell=halted, threads=threads)
         ended = not driver.stopped and exact.run()
         bound = max(exact.bound, least) / unit + offset
         if descent is not None and ended and settings.time_limit is not None and not driver.closed(bound):

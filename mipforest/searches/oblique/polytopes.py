@@ -52,7 +52,7 @@ class CutSpace(NamedTuple):
 
 def most_vertices(d: int) -> int:
     """Return the number of vertices that a polytope in d dimensions has room for."""
-    return {2: 140, 3: 260, 4: 400, 5: 600}.get(d, 1_000)
+    return {2: 140, 3: 260, 4: 400, 5: 600}.get(d, max(1_000, 3 << d))
 
 
 @kernel

@@ -304,13 +304,17 @@ class Level:
 
 
 def cheap_supports(
-    prices: FloatArray, limit: float, max_features: int = 0
+    prices: FloatArray,
+    limit: float,
+    max_features: int = 0,
+    *,
+    most_features: int = MOST_FEATURES,
+    most_supports: int = MOST_SUPPORTS,
 ) -> tuple[list[tuple[tuple[int, ...], float]], float]:
     """Return supports whose price is below a limit, and the least price of the supports left out (inf if none are).
 
     A support has as many features without a price as it may have, all of them if there is no other limit: they can have
-    the weight 0. Supports that are left out have more than :data:`MOST_FEATURES` features, or are none of the
-    :data:`MOST_SUPPORTS` cheapest.
+    the weight 0.
 
     Parameters
     ----------
@@ -319,7 +323,9 @@ def cheap_supports(
     limit
         Price from which on supports are of no use.
     max_features
-        Most features of a support; 0 for any number.
+        Most features of a support that count, as no other ones are allowed; 0 for any number.
+    most_features, most_supports
+        Supports that are left out have more features than this, or are none of so many cheapest ones.
     """
     free = np.flatnonzero(prices == 0).tolist()
     priced = [int(j) for j in np.argsort(prices, kind="stable") if 0 < prices[j] < limit]
@@ -333,7 +339,7 @@ def cheap_supports(
         if least >= limit:
             break
         listed = comb(len(priced), k) * comb(len(free), n_free)
-        if k + n_free > MOST_FEATURES or len(found) > MOST_SUPPORTS or listed > MOST_LISTED:
+        if k + n_free > most_features or len(found) > most_supports or listed > MOST_LISTED:
             rest = least
             break
         found += [
@@ -343,9 +349,9 @@ def cheap_supports(
             for unpaid in combinations(free, n_free)
         ]
     found.sort(key=lambda support: support[1])
-    if len(found) > MOST_SUPPORTS:
-        rest = min(rest, found[MOST_SUPPORTS][1])
-    return found[:MOST_SUPPORTS], rest
+    if len(found) > most_supports:
+        rest = min(rest, found[most_supports][1])
+    return found[:most_supports], rest
 
 
 def _faces(k: int, problem: ObliqueProblem, *, both_ways: bool) -> list[tuple[FloatArray, FloatArray]]:

@@ -401,17 +401,24 @@ def is_full(cores: Cores) -> bool:
 def bound_supports(
     table: Table, cores: Cores, level: int, words: IntArray, target: float, bound: FloatArray
 ) -> float:
-    """Write bounds (I,) of a set by the support of the first split, as far as a target; return the least one."""
+    """Write bounds (I,) of a set by the support of the first split, of those cheaper than a target.
+
+    Returns
+    -------
+    The least one; at least the target where all reach it.
+    """
     least = float("inf")
     for i in range(table.begin[level], table.begin[level + 1]):
         bound[i] = table.price[i]
-        if bound[i] < target:
-            at = cores.first[i]
-            while at >= 0:
-                if is_within(cores.words[at], words):
-                    bound[i] += cores.value[at]
-                    break
-                at = cores.following[at]
+        if bound[i] >= target:
+            # Those that follow cost as much at least, and are not looked at.
+            return min(least, bound[i])
+        at = cores.first[i]
+        while at >= 0:
+            if is_within(cores.words[at], words):
+                bound[i] += cores.value[at]
+                break
+            at = cores.following[at]
         least = min(least, bound[i])
     return least
 
@@ -1141,6 +1148,8 @@ def search(
         elif mode == CHOOSE:
             chosen, least = -1, float("inf")
             for i in range(table.begin[level], table.begin[level + 1]):
+                if table.price[i] >= least:
+                    break
                 if sets.bound[i] < least:
                     chosen, least = i, sets.bound[i]
             goal = min(sets.target[level], sets.lost[level])
