@@ -133,6 +133,8 @@ class LabelledSearch:
         self._adopt, self._tell, self._threads = adopt, tell, threads
         self._stop = np.zeros(1, np.int64)
         self.table = table_of(problem, upper)
+        # Sums are rounded at each level, on both sides.
+        self._rounded = 2.0 ** (problem.depth + 2) * self.table.tiny
         levels = np.repeat(np.arange(problem.depth), np.diff(self.table.begin))
         least = float(problem.least.sum())
         self._tasks = [
@@ -158,12 +160,12 @@ class LabelledSearch:
     def bound(self) -> float:
         """Lower bound on the value of every tree that is worth less than the best one known, or that value."""
         least = min((task.bound for task in self._tasks), default=np.inf)
-        # Sums are rounded at each level, on both sides.
-        rounded = min(least, self._cutoff) - 2.0 ** (self.problem.depth + 2) * self.table.tiny
-        return min(rounded, self._rest, self._undecided, self.upper)
+        return min(min(least, self._cutoff) - self._rounded, self._rest, self._undecided, self.upper)
 
     def run(self) -> bool:
         """Search; return whether the search has ended by itself."""
+        for label, charged in enumerate(self.table.charges.sum(axis=1)):
+            self._adopt_better(float(charged) + self.problem.least_price, label)
         if self._look():
             return False
         with Threads(self._run, self._threads, self._stop) as pool:
@@ -257,15 +259,19 @@ class LabelledSearch:
         """Offer trees, in the order of the tasks of the round: those of a task once all before it have ended."""
         for task in self._round:
             while task.found:
-                value, tree = task.found.popleft()
-                if value < self._cutoff - self.table.tiny:
-                    self._cutoff = value
-                    self.upper = min(self.upper, self._adopt(tree))
-                    # A tree that the formulation refuses, by its tolerances, may not be bounded away.
-                    if self.upper > value + 2.0 ** (self.problem.depth + 2) * self.table.tiny:
-                        self._undecided = min(self._undecided, value)
+                self._adopt_better(*task.found.popleft())
             if not task.is_done and not self._stop[0]:
                 break
+
+    def _adopt_better(self, value: float, tree: Split | int) -> None:
+        """Have a tree adopted if it is worth less than those known."""
+        if value >= self._cutoff - self.table.tiny:
+            return
+        self._cutoff = value
+        self.upper = min(self.upper, self._adopt(tree))
+        # A tree that the formulation refuses, by its tolerances, may not be bounded away.
+        if self.upper > value + self._rounded:
+            self._undecided = min(self._undecided, value)
 
     def _join(self) -> None:
         """Join what the tasks of a round have found, in their order."""
