@@ -54,7 +54,7 @@ from mipforest.settings import FEASIBILITY_TOLERANCE
 ROUNDING = 1e-12
 
 #: Thresholds, as shares of the value of the best tree known.
-SHARES = (0.5, 0.7, 0.85, 1.0)
+SHARES = (0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
 
 #: Tasks of a round.
 ROUND = 4
