@@ -174,14 +174,13 @@ class ObliqueProblem:
             return self
         return replace(self, charges=np.minimum(self.charges, 2.0 * upper))
 
-    def of_leaf(self, groups: IntArray) -> tuple[float, int]:
-        """Return what some groups (m,) pay in one leaf, and the cheapest label; 0 where leaves predict a mean."""
+    def of_leaf(self, groups: IntArray) -> float:
+        """Return what some groups (m,) pay in one leaf of the best label, or of the mean of their targets."""
         charged = self.charges[groups].sum(axis=0)
         if not self.squared:
-            label = int(charged.argmin())
-            return float(charged[label]), label
+            return float(charged.min())
         weight, first, second = charged
-        return (max(float(second - first**2 / weight), 0.0) if weight > self.negligible else 0.0), 0
+        return max(float(second - first**2 / weight), 0.0) if weight > self.negligible else 0.0
 
     def midway(self, features: IntArray, weights: FloatArray, intercept: float) -> tuple[FloatArray, float]:
         """Return weights (p,) and the intercept that moves the threshold of a tree, 0, to the middle of the gap."""
@@ -364,9 +363,8 @@ def _faces(k: int, problem: ObliqueProblem, *, both_ways: bool) -> list[tuple[Fl
     problem
         Its weights and gap.
     both_ways
-        Whether the right side is told from the left one. Otherwise a hyperplane whose largest weight is -1, or whose
-        intercept is, is replaced by the reversed one: weights -a and intercept -b - gap, scaled up by at most
-        1 / (1 - gap) where the intercept has to be 1 again.
+        Whether the right side is told from the left one. Otherwise, with weights of absolute sum 1, a hyperplane whose
+        largest weight is -1 is replaced by the reversed one: weights -a and intercept -b - gap.
     """
     boxes = []
     signs = (1.0, -1.0) if both_ways else (1.0,)
@@ -376,13 +374,10 @@ def _faces(k: int, problem: ObliqueProblem, *, both_ways: bool) -> list[tuple[Fl
             low[j] = high[j] = sign
             if problem.l1:  # a score of 0 on the right side: the intercept is minus the score of some point
                 low[k], high[k] = (-k, k - 1.0) if sign > 0 else (1.0 - k, k)
-            elif not both_ways:
-                low[k] = -1.0 - problem.gap
             boxes.append((low, high))
     if not problem.l1:
         for sign in signs:
-            widest = 1.0 if both_ways else 1.0 / (1.0 - problem.gap)
-            low, high = np.full(k + 1, -widest), np.full(k + 1, widest)
+            low, high = -np.ones(k + 1), np.ones(k + 1)
             low[k] = high[k] = sign
             boxes.append((low, high))
     return boxes
@@ -393,7 +388,7 @@ def separating(
     features: IntArray,
     left: IntArray,
     right: IntArray,
-    least_intercept: float,
+    least_intercept: float = -1.0,
 ) -> tuple[FloatArray, float] | None:
     """Return the hyperplane that parts two sets of groups with the widest room to its gap.
 
