@@ -277,10 +277,8 @@ class LabelledSearch:
         """Join what the tasks of a round have found, in their order."""
         self._offer()
         for space in self._spaces[: len(self._round)]:
-            new = int(space.cores.born[: space.cores.n[0]].sum())
-            while len(self._cores.value) < self._cores.n[0] + new:
+            while not merge(self._cores, space.cores):
                 self._cores = larger(self._cores)
-            merge(self._cores, space.cores)
             join_pools(self._trees, space.pool)
         self._cores.born[:] = 0
         self._round = []
@@ -484,11 +482,12 @@ def new_cores(table: Table, room: int) -> Cores:
     return Cores(
         words=np.zeros((room, n_words), np.int64),
         value=np.zeros(room),
-        following=np.zeros(room, np.int64),
-        first=np.full(n_supports, -1, np.int64),
-        count=np.zeros(n_supports, np.int64),
-        n=np.array([0, -1], np.int64),
         born=np.zeros(room, np.int64),
+        begin=np.zeros(n_supports, np.int64),
+        count=np.zeros(n_supports, np.int64),
+        space=np.zeros(n_supports, np.int64),
+        hint=np.full((n_supports, 2), -1, np.int64),
+        n=np.zeros(1, np.int64),
     )
 
 
@@ -496,7 +495,7 @@ def larger(cores: Cores) -> Cores:
     """Return the store with places for twice as many cores."""
     new: dict[str, Any] = {
         name: np.concatenate([array, np.zeros_like(array)])
-        for name in ("words", "value", "following", "born")
+        for name in ("words", "value", "born")
         for array in (getattr(cores, name),)
     }
     return cores._replace(**new)
@@ -505,10 +504,9 @@ def larger(cores: Cores) -> Cores:
 def copy_cores(cores: Cores, to: Cores) -> None:
     """Copy cores into a store that is as large; they are old there."""
     used = int(cores.n[0])
-    for source, target in ((cores.words, to.words), (cores.value, to.value), (cores.following, to.following)):
-        target[:used] = source[:used]
-    to.born[:] = 0
-    to.first[:], to.count[:], to.n[:] = cores.first, cores.count, cores.n
+    to.words[:used], to.value[:used] = cores.words[:used], cores.value[:used]
+    to.begin[:], to.count[:], to.space[:], to.n[:] = cores.begin, cores.count, cores.space, cores.n
+    to.born[:], to.hint[:] = 0, -1
 
 
 def new_pool(table: Table) -> Pool:

@@ -68,8 +68,8 @@ DEPTHS = 120
 #: Trees of a level that are kept, and those that stay: the two labels.
 TREES, CONSTANTS = 400, 2
 
-#: Most cores of a support.
-MOST_CORES = 3_000
+#: Most cores of a support, and those that it has places for at first.
+MOST_CORES, FIRST_SPACE = 3_000, 8
 
 #: In the place of a support: all groups go to one side.
 ALL_LEFT, ALL_RIGHT = -2, -1
@@ -145,7 +145,7 @@ class Table(NamedTuple):
 
 
 class Cores(NamedTuple):
-    """Cores, those of a support linked by falling value.
+    """Cores: those of a support one after the other by rising value, with places left for more.
 
     Attributes
     ----------
@@ -153,23 +153,24 @@ class Cores(NamedTuple):
         (C, W) groups, as bits.
     value
         (C,) least loss of a split.
-    following
-        (C,) next core of the support, or next free place; -1 behind the last one.
-    first, count
-        (I,) first core of each support, and how many these are.
-    n
-        (2,) places taken so far, and the first one that is free again.
     born
         (C,) 1 for those that were not there when the search began.
+    begin, count, space
+        (I,) place of the first core of each support, how many these are, and how many there are places for.
+    hint
+        (I, 2) the cores of each support that were of use last, counted from its first one; -1 for none.
+    n
+        (1,) places that supports have.
     """
 
     words: IntArray
     value: FloatArray
-    following: IntArray
-    first: IntArray
-    count: IntArray
-    n: IntArray
     born: IntArray
+    begin: IntArray
+    count: IntArray
+    space: IntArray
+    hint: IntArray
+    n: IntArray
 
 
 class Pool(NamedTuple):
@@ -352,49 +353,87 @@ def is_within(words: IntArray, other: IntArray) -> bool:
 
 
 @kernel
-def insert(cores: Cores, i: int, value: float, words: IntArray) -> None:
-    """Add a core of a support, unless one within it is as good, and remove those that it makes useless."""
-    before, at = -1, cores.first[i]
-    while at >= 0 and cores.value[at] >= value:
-        if is_within(cores.words[at], words):
-            return
-        before, at = at, cores.following[at]
-    place = cores.n[1]
-    if place >= 0:
-        cores.n[1] = cores.following[place]
-    else:
-        place = cores.n[0]
-        cores.n[0] += 1
-    cores.value[place], cores.following[place], cores.born[place] = value, at, 1
-    for w in range(len(words)):
-        cores.words[place, w] = words[w]
-    if before < 0:
-        cores.first[i] = place
-    else:
-        cores.following[before] = place
-    cores.count[i] += 1
-    last, before_last = place, before
-    before = place
-    while at >= 0:
-        following = cores.following[at]
-        if is_within(words, cores.words[at]):
-            cores.following[before] = following
-            cores.following[at], cores.n[1] = cores.n[1], at
-            cores.count[i] -= 1
-        else:
-            last, before_last = at, before
-            before = at
-        at = following
-    if cores.count[i] > MOST_CORES and before_last >= 0:
-        cores.following[before_last] = -1
-        cores.following[last], cores.n[1] = cores.n[1], last
-        cores.count[i] -= 1
+def move(cores: Cores, source: int, to: int) -> None:
+    """Copy a core to another place."""
+    cores.value[to], cores.born[to] = cores.value[source], cores.born[source]
+    for w in range(cores.words.shape[1]):
+        cores.words[to, w] = cores.words[source, w]
 
 
 @kernel
-def is_full(cores: Cores) -> bool:
-    """Return whether there is no place for one more core."""
-    return bool(cores.n[1] < 0 and cores.n[0] >= len(cores.value))
+def first_from(cores: Cores, i: int, value: float) -> int:
+    """Return the place of the first core of a support that is worth at least a value, or the place behind them all."""
+    low, high = cores.begin[i], cores.begin[i] + cores.count[i]
+    while low < high:
+        middle = (low + high) // 2
+        if cores.value[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low)
+
+
+@kernel
+def find(cores: Cores, i: int, words: IntArray, value: float) -> int:
+    """Return the place of a core of a support that is within a set and worth at least a value; -1 for none.
+
+    As sets grow from node to node, what was of use last often is so again. Otherwise it is the weakest such core.
+    """
+    begin = cores.begin[i]
+    end = begin + cores.count[i]
+    for h in range(2):
+        at = begin + cores.hint[i, h]
+        if begin <= at < end and cores.value[at] >= value and is_within(cores.words[at], words):
+            return int(at)
+    for at in range(first_from(cores, i, value), end):
+        if is_within(cores.words[at], words):
+            cores.hint[i, 1], cores.hint[i, 0] = cores.hint[i, 0], at - begin
+            return int(at)
+    return -1
+
+
+@kernel
+def insert(cores: Cores, i: int, value: float, words: IntArray) -> None:
+    """Add a core of a support, unless one within it is as good, and remove those that it makes useless."""
+    begin, end = cores.begin[i], cores.begin[i] + cores.count[i]
+    place = first_from(cores, i, value)
+    for at in range(place, end):
+        if is_within(cores.words[at], words):
+            return
+    kept = begin
+    for at in range(begin, end):
+        if at < place or cores.value[at] <= value:
+            if is_within(words, cores.words[at]):
+                continue
+        if kept < at:
+            move(cores, at, kept)
+        kept += 1
+    if kept - begin >= MOST_CORES:  # the weakest one goes
+        for at in range(begin + 1, kept):
+            move(cores, at, at - 1)
+        kept -= 1
+    if kept - begin >= cores.space[i]:
+        begin, space = cores.n[0], max(FIRST_SPACE, 2 * cores.space[i])
+        for at in range(cores.begin[i], kept):
+            move(cores, at, begin + at - cores.begin[i])
+        kept += begin - cores.begin[i]
+        cores.begin[i], cores.space[i] = begin, space
+        cores.n[0] += space
+    cores.count[i] = kept - begin
+    place = first_from(cores, i, value)
+    for at in range(kept, place, -1):
+        move(cores, at - 1, at)
+    cores.value[place], cores.born[place] = value, 1
+    for w in range(len(words)):
+        cores.words[place, w] = words[w]
+    cores.count[i] += 1
+
+
+@kernel
+def is_full(cores: Cores, i: int) -> bool:
+    """Return whether there may be no place for one more core of a support."""
+    more = max(FIRST_SPACE, 2 * cores.space[i])
+    return bool(cores.count[i] >= cores.space[i] and cores.n[0] + more > len(cores.value))
 
 
 @kernel
@@ -413,12 +452,14 @@ def bound_supports(
         if bound[i] >= target:
             # Those that follow cost as much at least, and are not looked at.
             return min(least, bound[i])
-        at = cores.first[i]
-        while at >= 0:
-            if is_within(cores.words[at], words):
-                bound[i] += cores.value[at]
-                break
-            at = cores.following[at]
+        need = target - bound[i] - table.tiny
+        at = find(cores, i, words, need)
+        if at < 0:
+            at = first_from(cores, i, need) - 1
+            while at >= cores.begin[i] and not is_within(cores.words[at], words):
+                at -= 1
+        if at >= cores.begin[i]:
+            bound[i] += cores.value[at]
         least = min(least, bound[i])
     return least
 
@@ -477,15 +518,11 @@ def explain(
             need = value - table.price[i] - table.tiny
             if need <= 0.0:
                 break
-            at, chosen = cores.first[i], -1
-            while at >= 0 and cores.value[at] >= need - table.tiny:
-                if is_within(cores.words[at], words):
-                    chosen = at
-                at = cores.following[at]
-            if chosen < 0:
+            at = find(cores, i, words, need - table.tiny)
+            if at < 0:
                 complete = False
                 break
-            join(core, cores.words[chosen])
+            join(core, cores.words[at])
         if not complete:
             break
     for label in range(2):
@@ -1260,7 +1297,7 @@ def search(
         elif mode == CLOSED:
             cell, _ = back(table, splits, level)
             mode = NODE if cell >= 0 else SEARCHED
-        elif is_full(cores):
+        elif is_full(cores, splits.support[level]):
             why = FULL
         else:
             i, value, found = splits.support[level], splits.best[level], splits.found[level]
@@ -1296,11 +1333,12 @@ def bound_first_splits(
 
 
 @entry
-def merge(cores: Cores, other: Cores) -> None:
-    """Add the cores that another search has found; there must be places for all."""
-    for i in range(len(other.first)):
-        at = other.first[i]
-        while at >= 0:
+def merge(cores: Cores, other: Cores) -> bool:
+    """Add the cores that another search has found; return whether there was place for all."""
+    for i in range(len(other.begin)):
+        for at in range(other.begin[i], other.begin[i] + other.count[i]):
             if other.born[at]:
+                if is_full(cores, i):
+                    return False
                 insert(cores, i, other.value[at], other.words[at])
-            at = other.following[at]
+    return True
