@@ -609,7 +609,7 @@ def new_splits(table: Table) -> Splits:
         point=np.zeros((depth, k + 1)),
         solution=np.zeros(k + 1),
         spare=Polytope(np.zeros((M, k + 1)), whole(M, FACET_WORDS)),
-        room=CutSpace(np.zeros((M, k + 1)), whole(M, FACET_WORDS), np.zeros(M)),
+        room=CutSpace(np.zeros((M, k + 1)), whole(M, FACET_WORDS), np.zeros(M), whole(M), whole(M)),
         charge=np.zeros((2, n_groups)),
         kept=whole(n_groups),
         slot=whole(2, n_groups),

@@ -5,7 +5,7 @@ beside the facets through each, as bits of two words. Over a polytope the scores
 interval between the least and the greatest score of a vertex, so that where a point may go is known exactly, and not
 only up to a relaxation as over a box. A half-space cuts it: the vertices beyond go, and each edge between a vertex that
 stays and one that goes has a new vertex. Two vertices share an edge where no third one lies on all facets that they
-share. Facets without a vertex free their bit. Where there are too many facets or vertices at a time, a cut is refused.
+share; one that lies on d facets only has an edge along any d - 1 of them. Facets without a vertex free their bit. Where there are too many facets or vertices at a time, a cut is refused.
 
 Source: T. S. Motzkin, H. Raiffa, G. L. Thompson, R. M. Thrall, *The double description method*, 1953.
 """
@@ -43,11 +43,23 @@ class Polytope(NamedTuple):
 
 
 class CutSpace(NamedTuple):
-    """Room for cuts: a polytope between two of them, and by how much its vertices (M,) are inside a half-space."""
+    """Room for cuts.
+
+    Attributes
+    ----------
+    V, facets
+        A polytope between two cuts.
+    score
+        (M,) by how much vertices are inside a half-space.
+    inside, outside
+        (M,) vertices that are, and those that are not.
+    """
 
     V: FloatArray
     facets: IntArray
     score: FloatArray
+    inside: IntArray
+    outside: IntArray
 
 
 def most_vertices(d: int) -> int:
@@ -120,11 +132,20 @@ def free_bit(used: int) -> int:
 @kernel
 def count_bits(word: int) -> int:
     """Return the number of bits of a word that are set."""
-    n = 0
-    while word:
-        word &= word - 1
-        n += 1
-    return n
+    # Sums of 1, 2, 4 and 8 bits side by side; the product adds the bytes.
+    word -= (word >> 1) & 0x5555555555555555
+    word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333)
+    word = (word + (word >> 4)) & 0x0F0F0F0F0F0F0F0F
+    return (word * 0x0101010101010101) >> 56
+
+
+@kernel
+def are_adjacent(one: Polytope, n: int, i: int, j: int, both0: int, both1: int) -> bool:
+    """Return whether no third vertex lies on all facets that two vertices share."""
+    for r in range(n):
+        if (one.facets[r, 0] & both0) == both0 and (one.facets[r, 1] & both1) == both1 and r != i and r != j:
+            return False
+    return True
 
 
 @kernel
@@ -153,27 +174,24 @@ def cut(one: Polytope, n: int, d: int, room: CutSpace, to: Polytope) -> int:
             to.facets[m, 0] = one.facets[i, 0] | (bit0 if on else 0)
             to.facets[m, 1] = one.facets[i, 1] | (bit1 if on else 0)
             m += 1
+    n_inside, n_outside = 0, 0
     for i in range(n):
-        if score[i] <= ON:
-            continue
-        for j in range(n):
-            if score[j] >= -ON:
-                continue
-            both0 = one.facets[i, 0] & one.facets[j, 0]
-            both1 = one.facets[i, 1] & one.facets[j, 1]
+        if score[i] > ON:
+            room.inside[n_inside] = i
+            n_inside += 1
+        elif score[i] < -ON:
+            room.outside[n_outside] = i
+            n_outside += 1
+    for a in range(n_inside):
+        i = room.inside[a]
+        own0, own1 = one.facets[i, 0], one.facets[i, 1]
+        is_simple = count_bits(own0) + count_bits(own1) == d
+        for b in range(n_outside):
+            j = room.outside[b]
+            both0, both1 = own0 & one.facets[j, 0], own1 & one.facets[j, 1]
             if count_bits(both0) + count_bits(both1) < d - 1:
                 continue
-            adjacent = True
-            for r in range(n):
-                if (
-                    (one.facets[r, 0] & both0) == both0
-                    and (one.facets[r, 1] & both1) == both1
-                    and r != i
-                    and r != j
-                ):
-                    adjacent = False
-                    break
-            if not adjacent:
+            if not is_simple and not are_adjacent(one, n, i, j, both0, both1):
                 continue
             if m >= len(to.V):
                 return TOO_MANY
