@@ -21,8 +21,9 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from mipforest.arrays import FloatArray, IntArray
-from mipforest.searches.oblique.polytopes import BITS, FACET_WORDS, CutSpace, Polytope, most_vertices
+from mipforest.searches.oblique.cores import Cores, merge
 from mipforest.searches.oblique.kernels import refine
+from mipforest.searches.oblique.polytopes import BITS, FACET_WORDS, CutSpace, Polytope, most_vertices
 from mipforest.searches.oblique.problem import Level, ObliqueProblem, cheap_supports, separating
 from mipforest.searches.oblique.search import Split, new_store
 from mipforest.searches.oblique.version_spaces import (
@@ -38,13 +39,11 @@ from mipforest.searches.oblique.version_spaces import (
     SPLIT,
     STOPPED,
     TREES,
-    Cores,
     Pool,
     Sets,
     Splits,
     Table,
     bound_first_splits,
-    merge,
     search,
 )
 from mipforest.searches.pool import Threads, run_tasks
@@ -154,7 +153,7 @@ class LabelledSearch:
     @property
     def steps(self) -> int:
         """Nodes so far."""
-        return sum(int(space.splits.count.sum()) for space in self._spaces)
+        return sum(int(space.splits.nodes.sum()) for space in self._spaces)
 
     @property
     def bound(self) -> float:
@@ -223,16 +222,14 @@ class LabelledSearch:
         space.begin(self._cores, self._trees, task)
         splits = space.splits
         while True:
-            why = search(
-                self.table, space.cores, space.pool, space.sets, splits, space.at, self._stop
-            )
+            why = search(self.table, space.cores, space.pool, space.sets, splits, space.at, self._stop)
             if why == FULL:
                 space.cores = larger(space.cores)
             elif why == SEPARATE:
                 self._separate(space)
             elif why == STOPPED:
                 return False
-            if (why == BETTER or why == DONE) and splits.found[task.level] != space.told:
+            if why in (BETTER, DONE) and splits.found[task.level] != space.told:
                 space.told = int(splits.found[task.level])
                 value = float(splits.best[task.level] + self.table.price[task.support])
                 task.found.append((value, self._tree(space.pool, task.level, space.told)))
@@ -373,12 +370,12 @@ def all_groups(table: Table) -> IntArray:
 def table_of(problem: ObliqueProblem, upper: float) -> Table:
     """Return what compiled loops read of a problem, with the supports whose price leaves less than a known value."""
     limit, depth = upper - float(problem.least.sum()), problem.depth
-    begin, rest, supports = [0], [], []
+    begin, rest, supports = [0], list[float](), list[tuple[tuple[int, ...], float]]()
     for level in range(depth):
-        own, left_out = cheap_supports(
+        listed, left_out = cheap_supports(
             problem.prices[level], limit, most_features=MOST_FEATURES, most_supports=MOST_SUPPORTS
         )
-        supports += own
+        supports += listed
         begin.append(len(supports))
         rest.append(min(left_out, limit))
     widest = max((len(features) for features, _ in supports), default=1)
@@ -484,7 +481,7 @@ def new_cores(table: Table, room: int) -> Cores:
         value=np.zeros(room),
         born=np.zeros(room, np.int64),
         begin=np.zeros(n_supports, np.int64),
-        count=np.zeros(n_supports, np.int64),
+        size=np.zeros(n_supports, np.int64),
         space=np.zeros(n_supports, np.int64),
         hint=np.full((n_supports, 2), -1, np.int64),
         n=np.zeros(1, np.int64),
@@ -505,7 +502,7 @@ def copy_cores(cores: Cores, to: Cores) -> None:
     """Copy cores into a store that is as large; they are old there."""
     used = int(cores.n[0])
     to.words[:used], to.value[:used] = cores.words[:used], cores.value[:used]
-    to.begin[:], to.count[:], to.space[:], to.n[:] = cores.begin, cores.count, cores.space, cores.n
+    to.begin[:], to.size[:], to.space[:], to.n[:] = cores.begin, cores.size, cores.space, cores.n
     to.born[:], to.hint[:] = 0, -1
 
 
@@ -613,7 +610,7 @@ def new_splits(table: Table) -> Splits:
         charge=np.zeros((2, n_groups)),
         kept=whole(n_groups),
         slot=whole(2, n_groups),
-        count=whole(2),
+        nodes=whole(2),
     )
 
 

@@ -151,10 +151,10 @@ class ObliqueSearch(TreeSearch):
             descent = Descent(own, cutoff(), settings.seed)
             visits = (VISITS if few else LONG_VISITS) * own.n_groups
             _improve(descent, driver, lambda: monotonic() >= until or halted(least, 0), visits)
-        threads, kind = settings.threads or os.cpu_count() or 1, labelled.LabelledSearch
-        if not own.given_labels:
-            kind = search.ObliqueSearch
-            threads = settings.threads or (1 if own.n_groups <= FEW_GROUPS else threads)
+        # Several threads find the same tree where leaves have labels.
+        few_threads = own.n_groups <= FEW_GROUPS and not own.given_labels
+        threads = settings.threads or (1 if few_threads else os.cpu_count() or 1)
+        kind = labelled.LabelledSearch if own.given_labels else search.ObliqueSearch
         exact = kind(own.capped(cutoff()), cutoff(), adopt=adopt, tell=halted, threads=threads)
         ended = not driver.stopped and exact.run()
         bound = max(exact.bound, least) / unit + offset

@@ -1,11 +1,12 @@
 r"""Compiled loops over polytopes of hyperplanes, kept by their vertices (double description).
 
 A polytope holds the hyperplanes :math:`(a, b)` of a box that send some points to given sides. Its vertices (M, d) stand
-beside the facets through each, as bits of two words. Over a polytope the scores :math:`a^\top x + b` of a point fill the
-interval between the least and the greatest score of a vertex, so that where a point may go is known exactly, and not
-only up to a relaxation as over a box. A half-space cuts it: the vertices beyond go, and each edge between a vertex that
-stays and one that goes has a new vertex. Two vertices share an edge where no third one lies on all facets that they
-share; one that lies on d facets only has an edge along any d - 1 of them. Facets without a vertex free their bit. Where there are too many facets or vertices at a time, a cut is refused.
+beside the facets through each, as bits of two words. Over a polytope the scores :math:`a^\top x + b` of a point fill
+the interval between the least and the greatest score of a vertex, so that where a point may go is known exactly, and
+not only up to a relaxation as over a box. A half-space cuts it: the vertices beyond go, and each edge between a vertex
+that stays and one that goes has a new vertex. Two vertices share an edge where no third one lies on all facets that
+they share; one that lies on d facets only has an edge along any d - 1 of them. Facets without a vertex free their bit.
+Where there are too many facets or vertices at a time, a cut is refused.
 
 Source: T. S. Motzkin, H. Raiffa, G. L. Thompson, R. M. Thrall, *The double description method*, 1953.
 """

@@ -6,8 +6,8 @@ its price :math:`\pi_\ell(F)`. So
 
 .. math::  V_\ell(S) = \min\bigl(N_\ell(S),\; \min_F \pi_\ell(F) + W_{\ell,F}(S)\bigr),
 
-where :math:`N_\ell(S)` is :math:`V_{\ell+1}(S)`, or the cheaper label at the last level. Charges and prices are at least
-0, and a tree for S is one for each part of S: V and W never fall as S grows.
+where :math:`N_\ell(S)` is :math:`V_{\ell+1}(S)`, or the cheaper label at the last level. Charges and prices are at
+least 0, and a tree for S is one for each part of S: V and W never fall as S grows.
 
 **Core.** A core is a set C of groups with :math:`W_{\ell,F}(C) \ge v`. Then :math:`W_{\ell,F}(S) \ge v` for every
 :math:`S \supseteq C`, at any node and below any root. Sets are bits, so that one pass over the cores of a level bounds
@@ -23,18 +23,19 @@ polytope is cut by all cells: what is left holds the hyperplanes that keep the g
 
 **A proof has a core.** The search shows that no tree for S is worth less than B, or finds the best one; in either case
 with a core for the value that it returns. It consists of one group of each cell branched on, of the cells without a
-side, and, for each pruned node, of what proves its bound: charged groups at the last level, above it cores of L and of R
-for two amounts that sum up to the bound. Proof: take the same branches for C alone. Each polytope is cut by groups of C
-only, so that a group of C that is sent to one side in the proof for S is sent there for C. So each leaf is empty, has
+side, and, for each pruned node, of what proves its bound: charged groups at the last level, above it cores of L and of
+R for two amounts that sum up to the bound. Proof: take the same branches for C alone. Each polytope is cut by groups of
+C only, so that a group of C that is sent to one side in the proof for S is sent there for C. So each leaf is empty, has
 a cell of C without a side, or holds parts of L and R that prove its bound. When the best value falls during the search,
 the leaves before had reached a larger one.
 
 **Value of a child.** Trees found are kept, with what each group pays in them: the cheapest one for a set is an upper
-bound, and cores are a lower one. Where they do not meet, the support of the least bound is searched, which yields a core
-or a better tree. A child that has grown by groups that its best tree does not charge keeps tree and value.
+bound, and cores are a lower one. Where they do not meet, the support of the least bound is searched, which yields a
+core or a better tree. A child that has grown by groups that its best tree does not charge keeps tree and value.
 
 **Limits.** A cut that is refused leaves the polytope as it is, and the side of the cell as a decision, which is a
-relaxation. A node that cannot be decided, as too deep, is *lost*: its bound enters the value, whose core is then all of S.
+relaxation. A node that cannot be decided, as too deep, is *lost*: its bound enters the value, whose core is then all of
+S.
 
 **State.** The search is one loop over frames of levels, without recursion. It returns where it needs more memory, a
 linear programme, or someone to tell, and goes on when it is called again.
@@ -46,8 +47,18 @@ from typing import NamedTuple
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import entry, kernel
+from mipforest.searches.oblique.cores import (
+    Cores,
+    find,
+    first_from,
+    has,
+    insert,
+    is_full,
+    is_within,
+    join,
+    put,
+)
 from mipforest.searches.oblique.polytopes import (
-    BITS,
     ON,
     CutSpace,
     Polytope,
@@ -68,9 +79,6 @@ DEPTHS = 120
 #: Trees of a level that are kept, and those that stay: the two labels.
 TREES, CONSTANTS = 400, 2
 
-#: Most cores of a support, and those that it has places for at first.
-MOST_CORES, FIRST_SPACE = 3_000, 8
-
 #: In the place of a support: all groups go to one side.
 ALL_LEFT, ALL_RIGHT = -2, -1
 
@@ -81,8 +89,8 @@ LEFT, RIGHT, OPEN = 0, 1, -1
 #: whether the decided cells of the node can be parted; a better tree was found; it was told to stop.
 DONE, FULL, SEPARATE, BETTER, STOPPED = 0, 1, 2, 3, 4
 
-#: Modes: a set begins, chooses what to search next, and is known; a split begins; a node is bounded, asks for the values
-#: of its sides, is closed; a split's value is known; a linear programme has answered.
+#: Modes: a set begins, chooses what to search next, and is known; a split begins; a node is bounded, asks for the
+#: values of its sides, is closed; a split's value is known; a linear programme has answered.
 VALUE, CHOOSE, KNOWN, SPLIT, NODE, SIDES, CLOSED, SEARCHED, ANSWERED = 0, 1, 2, 3, 4, 5, 6, 7, 8
 
 #: Reasons for a group to be in a core: its charge on the left, on the right, and where it is.
@@ -142,35 +150,6 @@ class Table(NamedTuple):
     tolerance: float
     tiny: float
     unit: float
-
-
-class Cores(NamedTuple):
-    """Cores: those of a support one after the other by rising value, with places left for more.
-
-    Attributes
-    ----------
-    words
-        (C, W) groups, as bits.
-    value
-        (C,) least loss of a split.
-    born
-        (C,) 1 for those that were not there when the search began.
-    begin, count, space
-        (I,) place of the first core of each support, how many these are, and how many there are places for.
-    hint
-        (I, 2) the cores of each support that were of use last, counted from its first one; -1 for none.
-    n
-        (1,) places that supports have.
-    """
-
-    words: IntArray
-    value: FloatArray
-    born: IntArray
-    begin: IntArray
-    count: IntArray
-    space: IntArray
-    hint: IntArray
-    n: IntArray
 
 
 class Pool(NamedTuple):
@@ -281,7 +260,7 @@ class Splits(NamedTuple):
         (2, G), (G,) charges of cells of the last level, and why they are in the core.
     slot
         (2, G) room for a number for each group.
-    count
+    nodes
         (2,) nodes above the last level, and of it.
     """
 
@@ -318,122 +297,10 @@ class Splits(NamedTuple):
     charge: FloatArray
     kept: IntArray
     slot: IntArray
-    count: IntArray
+    nodes: IntArray
 
 
-# ---------------------------------------------------------------------- sets and cores
-
-
-@kernel
-def put(words: IntArray, g: int) -> None:
-    """Add a group to a set."""
-    words[g // BITS] |= 1 << (g % BITS)
-
-
-@kernel
-def has(words: IntArray, g: int) -> bool:
-    """Return whether a group is in a set."""
-    return bool((words[g // BITS] >> (g % BITS)) & 1)
-
-
-@kernel
-def join(words: IntArray, other: IntArray) -> None:
-    """Add the groups of another set."""
-    for w in range(len(words)):
-        words[w] |= other[w]
-
-
-@kernel
-def is_within(words: IntArray, other: IntArray) -> bool:
-    """Return whether all groups of a set are in another one."""
-    for w in range(len(words)):
-        if words[w] & ~other[w]:
-            return False
-    return True
-
-
-@kernel
-def move(cores: Cores, source: int, to: int) -> None:
-    """Copy a core to another place."""
-    cores.value[to], cores.born[to] = cores.value[source], cores.born[source]
-    for w in range(cores.words.shape[1]):
-        cores.words[to, w] = cores.words[source, w]
-
-
-@kernel
-def first_from(cores: Cores, i: int, value: float) -> int:
-    """Return the place of the first core of a support that is worth at least a value, or the place behind them all."""
-    low, high = cores.begin[i], cores.begin[i] + cores.count[i]
-    while low < high:
-        middle = (low + high) // 2
-        if cores.value[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return int(low)
-
-
-@kernel
-def find(cores: Cores, i: int, words: IntArray, value: float) -> int:
-    """Return the place of a core of a support that is within a set and worth at least a value; -1 for none.
-
-    As sets grow from node to node, what was of use last often is so again. Otherwise it is the weakest such core.
-    """
-    begin = cores.begin[i]
-    end = begin + cores.count[i]
-    for h in range(2):
-        at = begin + cores.hint[i, h]
-        if begin <= at < end and cores.value[at] >= value and is_within(cores.words[at], words):
-            return int(at)
-    for at in range(first_from(cores, i, value), end):
-        if is_within(cores.words[at], words):
-            cores.hint[i, 1], cores.hint[i, 0] = cores.hint[i, 0], at - begin
-            return int(at)
-    return -1
-
-
-@kernel
-def insert(cores: Cores, i: int, value: float, words: IntArray) -> None:
-    """Add a core of a support, unless one within it is as good, and remove those that it makes useless."""
-    begin, end = cores.begin[i], cores.begin[i] + cores.count[i]
-    place = first_from(cores, i, value)
-    for at in range(place, end):
-        if is_within(cores.words[at], words):
-            return
-    kept = begin
-    for at in range(begin, end):
-        if at < place or cores.value[at] <= value:
-            if is_within(words, cores.words[at]):
-                continue
-        if kept < at:
-            move(cores, at, kept)
-        kept += 1
-    if kept - begin >= MOST_CORES:  # the weakest one goes
-        for at in range(begin + 1, kept):
-            move(cores, at, at - 1)
-        kept -= 1
-    if kept - begin >= cores.space[i]:
-        begin, space = cores.n[0], max(FIRST_SPACE, 2 * cores.space[i])
-        for at in range(cores.begin[i], kept):
-            move(cores, at, begin + at - cores.begin[i])
-        kept += begin - cores.begin[i]
-        cores.begin[i], cores.space[i] = begin, space
-        cores.n[0] += space
-    cores.count[i] = kept - begin
-    place = first_from(cores, i, value)
-    for at in range(kept, place, -1):
-        move(cores, at - 1, at)
-    cores.value[place], cores.born[place] = value, 1
-    for w in range(len(words)):
-        cores.words[place, w] = words[w]
-    cores.count[i] += 1
-
-
-@kernel
-def is_full(cores: Cores, i: int) -> bool:
-    """Return whether there may be no place for one more core of a support."""
-    more = max(FIRST_SPACE, 2 * cores.space[i])
-    return bool(cores.count[i] >= cores.space[i] and cores.n[0] + more > len(cores.value))
+# ---------------------------------------------------------------------- bounds by cores
 
 
 @kernel
@@ -446,12 +313,13 @@ def bound_supports(
     -------
     The least one; at least the target where all reach it.
     """
-    least = float("inf")
+    least: float = float("inf")
     for i in range(table.begin[level], table.begin[level + 1]):
         bound[i] = table.price[i]
         if bound[i] >= target:
             # Those that follow cost as much at least, and are not looked at.
-            return min(least, bound[i])
+            least = min(least, bound[i])
+            break
         need = target - bound[i] - table.tiny
         at = find(cores, i, words, need)
         if at < 0:
@@ -465,16 +333,6 @@ def bound_supports(
 
 
 @kernel
-def leaf_value(table: Table, groups: IntArray, n: int) -> float:
-    """Return what n groups pay for the cheaper label."""
-    left, right = 0.0, 0.0
-    for r in range(n):
-        left += table.charges[0, groups[r]]
-        right += table.charges[1, groups[r]]
-    return min(left, right)
-
-
-@kernel
 def least_charges(table: Table, groups: IntArray, n: int) -> float:
     """Return the sum of the lesser charges of n groups."""
     total = 0.0
@@ -484,9 +342,7 @@ def least_charges(table: Table, groups: IntArray, n: int) -> float:
 
 
 @kernel
-def join_charged(
-    charge: FloatArray, order: IntArray, words: IntArray, value: float, core: IntArray
-) -> bool:
+def join_charged(charge: FloatArray, order: IntArray, words: IntArray, value: float, core: IntArray) -> bool:
     """Add to a core groups of a set until those in it are charged a value; return whether they are."""
     total = 0.0
     for g in range(len(charge)):
@@ -503,9 +359,7 @@ def join_charged(
 
 
 @kernel
-def explain(
-    table: Table, cores: Cores, level: int, words: IntArray, value: float, core: IntArray
-) -> None:
+def explain(table: Table, cores: Cores, level: int, words: IntArray, value: float, core: IntArray) -> None:
     """Add to a core groups of a set that alone are worth at least a value from a level on."""
     if value <= 0.0:
         return
@@ -621,9 +475,7 @@ def side_at(
 
 
 @kernel
-def keep_tree(
-    table: Table, pool: Pool, sets: Sets, splits: Splits, level: int, left: int, right: int
-) -> int:
+def keep_tree(table: Table, pool: Pool, sets: Sets, splits: Splits, level: int, left: int, right: int) -> int:
     """Keep the tree of the split ``splits.point`` and two trees of the next level; return its place.
 
     At the last level these are labels.
@@ -771,7 +623,17 @@ def cut_by_all(table: Table, splits: Splits, level: int) -> int:
             continue
         begin, end = splits.first[level, c], splits.first[level, c + 1]
         n = send(
-            now, n, d, splits.X[level], begin, end, side, table.gap, table.tolerance, splits.room, splits.spare
+            now,
+            n,
+            d,
+            splits.X[level],
+            begin,
+            end,
+            side,
+            table.gap,
+            table.tolerance,
+            splits.room,
+            splits.spare,
         )
         if n <= 0:
             return int(n)
@@ -787,7 +649,10 @@ def middle_keeps(table: Table, splits: Splits, level: int) -> bool:
     for r in range(splits.n_trail[level]):
         c = splits.trail[level, r]
         begin, end = splits.first[level, c], splits.first[level, c + 1]
-        if side_at(splits.point[level], splits.X[level], begin, end, d, table.gap, tolerance) != splits.state[level, c]:
+        if (
+            side_at(splits.point[level], splits.X[level], begin, end, d, table.gap, tolerance)
+            != splits.state[level, c]
+        ):
             return False
     return True
 
@@ -874,9 +739,7 @@ def charge_for_core(splits: Splits, level: int, best: float) -> None:
 
 
 @kernel
-def search_last(
-    table: Table, pool: Pool, sets: Sets, splits: Splits, stop: IntArray, level: int, budget: float
-) -> int:
+def search_last(table: Table, sets: Sets, splits: Splits, stop: IntArray, level: int, budget: float) -> int:
     """Search for the best split of a set with two leaves, as :func:`search` does above the last level."""
     begin_split(table, sets, splits, level, budget)
     n, d, tiny = splits.n_cells[level], table.n_features[splits.support[level]] + 1, table.tiny
@@ -892,7 +755,7 @@ def search_last(
     point, best = splits.point[level], budget
     is_open = True
     while is_open:
-        splits.count[1] += 1
+        splits.nodes[1] += 1
         if stop[0]:
             return STOPPED
         depth = splits.depth[level]
@@ -1056,9 +919,7 @@ def begin_set(table: Table, cores: Cores, pool: Pool, sets: Sets, level: int) ->
 
 
 @kernel
-def prove(
-    table: Table, cores: Cores, splits: Splits, level: int, depth: int, best: float
-) -> None:
+def prove(table: Table, cores: Cores, splits: Splits, level: int, depth: int, best: float) -> None:
     """Add to the core of a split what proves that the present node is worth at least an amount."""
     left, right = splits.bound[level, depth, 0], splits.bound[level, depth, 1]
     from_left = max(0.0, best - right)
@@ -1101,7 +962,9 @@ def begin_node(table: Table, pool: Pool, splits: Splits, level: int) -> bool:
             paid_right += paid
             grown_right += size
     splits.turn[level] = (
-        (1 if paid_left > 0.0 else 0) + (2 if paid_right > 0.0 else 0) + (4 if grown_right > grown_left else 0)
+        (1 if paid_left > 0.0 else 0)
+        + (2 if paid_right > 0.0 else 0)
+        + (4 if grown_right > grown_left else 0)
     )
     return True
 
@@ -1162,8 +1025,8 @@ def search(
     Parameters
     ----------
     table, cores, pool, sets, splits
-        The problem, what is known, and the state. The set stands in ``sets`` at the level of the support, with a target;
-        the support in ``splits``.
+        The problem, what is known, and the state. The set stands in ``sets`` at the level of the support, with a
+        target; the support in ``splits``.
     at
         (4,) mode, level, level of the first split, and whether a linear programme has parted the decided cells.
     stop
@@ -1220,7 +1083,7 @@ def search(
         elif mode == SPLIT:
             budget = sets.target[level] - table.price[splits.support[level]]
             if level == last:
-                if search_last(table, pool, sets, splits, stop, level, budget) == STOPPED:
+                if search_last(table, sets, splits, stop, level, budget) == STOPPED:
                     why = STOPPED
                     continue
                 if splits.found[level] >= 0:
@@ -1234,7 +1097,7 @@ def search(
                 splits.bound[level, 0, side], splits.tree[level, 0, side] = 0.0, 0
             mode = NODE
         elif mode == NODE:
-            splits.count[0] += 1
+            splits.nodes[0] += 1
             depth = splits.depth[level]
             if depth > 0:
                 for side in range(2):
@@ -1266,11 +1129,11 @@ def search(
                 if answer < 0:
                     why = SEPARATE
                 continue
-            if value < best - tiny and middle_keeps(table, splits, level):
-                if adopt_point(table, pool, sets, splits, level):
-                    if level == top:
-                        why = BETTER
-                    continue
+            is_better = value < best - tiny and middle_keeps(table, splits, level)
+            if is_better and adopt_point(table, pool, sets, splits, level):
+                if level == top:
+                    why = BETTER
+                continue
             if depth + 2 >= DEPTHS:
                 splits.lost[level] = min(splits.lost[level], bound)
                 mode = CLOSED
@@ -1324,21 +1187,7 @@ def search(
 
 
 @entry
-def bound_first_splits(
-    table: Table, cores: Cores, words: IntArray, target: float, bound: FloatArray
-) -> None:
+def bound_first_splits(table: Table, cores: Cores, words: IntArray, target: float, bound: FloatArray) -> None:
     """Write bounds (I,) of a set by the support of the first split, of all levels, as far as a target."""
     for level in range(len(table.rest)):
         bound_supports(table, cores, level, words, target, bound)
-
-
-@entry
-def merge(cores: Cores, other: Cores) -> bool:
-    """Add the cores that another search has found; return whether there was place for all."""
-    for i in range(len(other.begin)):
-        for at in range(other.begin[i], other.begin[i] + other.count[i]):
-            if other.born[at]:
-                if is_full(cores, i):
-                    return False
-                insert(cores, i, other.value[at], other.words[at])
-    return True
