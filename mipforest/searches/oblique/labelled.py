@@ -61,8 +61,11 @@ ROUND = 4
 #: Points from which on those inside the convex hull of a group are left out, up to some features.
 MANY_POINTS, HULL_FEATURES = 8, 3
 
-#: Most features of a support, and supports of a level.
-MOST_FEATURES, MOST_SUPPORTS = 8, 10_000
+#: Most features of a support, supports of a level, and these times points, which take memory.
+MOST_FEATURES, MOST_SUPPORTS, MOST_ENTRIES = 8, 10_000, 10_000_000
+
+#: Bytes of cores from which on all are forgotten, and how often a store grows while cores are joined.
+MOST_BYTES, MOST_GROWTHS = 500_000_000, 64
 
 #: Cores that there are places for at first.
 FIRST_CORES = 4_096
@@ -131,7 +134,7 @@ class LabelledSearch:
         self.problem, self.upper = problem, upper
         self._adopt, self._tell, self._threads = adopt, tell, threads
         self._stop = np.zeros(1, np.int64)
-        self.table = table_of(problem, upper)
+        self.table = table_of(problem, upper, lambda: tell(-np.inf, 0))
         # Sums are rounded at each level, on both sides.
         self._rounded = 2.0 ** (problem.depth + 2) * self.table.tiny
         levels = np.repeat(np.arange(problem.depth), np.diff(self.table.begin))
@@ -224,7 +227,7 @@ class LabelledSearch:
         while True:
             why = search(self.table, space.cores, space.pool, space.sets, splits, space.at, self._stop)
             if why == FULL:
-                space.cores = larger(space.cores)
+                space.cores = with_more_places(space.cores)
             elif why == SEPARATE:
                 self._separate(space)
             elif why == STOPPED:
@@ -274,8 +277,10 @@ class LabelledSearch:
         """Join what the tasks of a round have found, in their order."""
         self._offer()
         for space in self._spaces[: len(self._round)]:
-            while not merge(self._cores, space.cores):
-                self._cores = larger(self._cores)
+            for _ in range(MOST_GROWTHS):
+                if merge(self._cores, space.cores):
+                    break
+                self._cores = with_more_places(self._cores)
             join_pools(self._trees, space.pool)
         self._cores.born[:] = 0
         self._round = []
@@ -344,7 +349,7 @@ class _Workspace:
     def begin(self, cores: Cores, pool: Pool, task: Task) -> None:
         """Begin a task with what is known."""
         while len(self.cores.value) < len(cores.value):
-            self.cores = larger(self.cores)
+            self.cores = with_more_places(self.cores)
         copy_cores(cores, self.cores)
         copy_pool(pool, self.pool)
         level, n_groups = task.level, len(self.table.least)
@@ -367,15 +372,26 @@ def all_groups(table: Table) -> IntArray:
     return words
 
 
-def table_of(problem: ObliqueProblem, upper: float) -> Table:
-    """Return what compiled loops read of a problem, with the supports whose price leaves less than a known value."""
+def table_of(problem: ObliqueProblem, upper: float, is_over: Callable[[], bool] = lambda: False) -> Table:
+    """Return what compiled loops read of a problem, with the supports whose price leaves less than a known value.
+
+    Where it is over before all supports are prepared, the others are left out: the price of the next one bounds them.
+    """
     limit, depth = upper - float(problem.least.sum()), problem.depth
+    codes = np.column_stack([np.unique(x, return_inverse=True)[1].ravel() for x in problem.X.T])
+    points: list[tuple[IntArray, IntArray, IntArray]] = []
     begin, rest, supports = [0], list[float](), list[tuple[tuple[int, ...], float]]()
     for level in range(depth):
+        most = min(MOST_SUPPORTS, MOST_ENTRIES // len(problem.X) + 1)
         listed, left_out = cheap_supports(
-            problem.prices[level], limit, most_features=MOST_FEATURES, most_supports=MOST_SUPPORTS
+            problem.prices[level], limit, most_features=MOST_FEATURES, most_supports=most
         )
-        supports += listed
+        for support in listed:
+            if is_over():
+                left_out = support[1]
+                break
+            supports.append(support)
+            points.append(points_that_count(problem, codes, support[0]))
         begin.append(len(supports))
         rest.append(min(left_out, limit))
     widest = max((len(features) for features, _ in supports), default=1)
@@ -384,15 +400,12 @@ def table_of(problem: ObliqueProblem, upper: float) -> Table:
     # Above the last level a split below -gap/2 is reversed, if intercepts may be as low.
     low = np.full(depth, max(problem.upper_intercepts, -problem.gap / 2))
     low[-1] = -1.0
-    codes = np.column_stack([np.unique(x, return_inverse=True)[1].ravel() for x in problem.X.T])
-    rows, first = [], np.zeros((len(supports), problem.n_groups + 1), np.int64)
-    cell, n_rows = np.zeros((len(supports), problem.n_groups), np.int64), 0
+    first = np.zeros((len(supports), problem.n_groups + 1), np.int64)
+    n_rows = 0
     for i, (own, _) in enumerate(supports):
         features[i, : len(own)] = own
-        kept, begins, cell[i] = points_that_count(problem, codes, own)
-        rows.append(kept)
-        first[i] = n_rows + begins
-        n_rows += len(kept)
+        first[i] = n_rows + points[i][1]
+        n_rows += len(points[i][0])
     charges = np.ascontiguousarray(problem.charges.T)
     charged = charges.max(axis=0)
     return Table(
@@ -407,9 +420,9 @@ def table_of(problem: ObliqueProblem, upper: float) -> Table:
         price=np.array([price for _, price in supports], np.float64),
         low=low,
         rest=np.array(rest, np.float64),
-        rows=np.concatenate(rows) if rows else np.zeros(0, np.int64),
+        rows=np.concatenate([np.zeros(0, np.int64), *(kept for kept, _, _ in points)]),
         first=first,
-        cell=cell,
+        cell=np.array([cell for _, _, cell in points], np.int64).reshape(len(supports), problem.n_groups),
         gap=problem.gap,
         tolerance=min(FEASIBILITY_TOLERANCE, problem.gap / 4),
         tiny=ROUNDING * problem.scale,
@@ -448,12 +461,12 @@ def points_that_count(
     rows = order[new]
     count = np.bincount(group[rows], minlength=n_groups)
     if len(features) <= HULL_FEATURES and (count > MANY_POINTS).any():
-        begins = np.concatenate([[0], np.cumsum(count)])
-        parts = []
-        for g in range(n_groups):
-            own = rows[begins[g] : begins[g + 1]]
-            parts.append(own[corners(problem.X[own][:, features])] if count[g] > MANY_POINTS else own)
-        rows = np.concatenate(parts)
+        begins, kept = np.concatenate([[0], np.cumsum(count)]), np.ones(len(rows), bool)
+        for g in np.flatnonzero(count > MANY_POINTS):
+            own = slice(begins[g], begins[g + 1])
+            kept[own] = False
+            kept[begins[g] + corners(problem.X[rows[own]][:, features])] = True
+        rows = rows[kept]
         count = np.bincount(group[rows], minlength=n_groups)
     begins = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     cell = np.arange(n_groups)
@@ -488,8 +501,11 @@ def new_cores(table: Table, room: int) -> Cores:
     )
 
 
-def larger(cores: Cores) -> Cores:
-    """Return the store with places for twice as many cores."""
+def with_more_places(cores: Cores) -> Cores:
+    """Return the store with places for twice as many cores; an empty one where that takes too much memory."""
+    if cores.words.nbytes > MOST_BYTES:
+        cores.size[:], cores.space[:], cores.n[:], cores.hint[:] = 0, 0, 0, -1
+        return cores
     new: dict[str, Any] = {
         name: np.concatenate([array, np.zeros_like(array)])
         for name in ("words", "value", "born")

@@ -37,11 +37,11 @@ FEW_GROUPS = 100
 DESCENT_SHARE, DESCENT_SECONDS = 0.2, 60.0
 LONG_SHARE, LONG_SECONDS = 0.6, 600.0
 
-#: The same where leaves have labels: the exact search finds better trees as well.
-SHORT_SHARE, SHORT_SECONDS = 0.05, 3.0
-
 #: Visits of the descent without a better tree, for each group, unless splits have at most two features.
 LONG_VISITS = 30
+
+#: The same where leaves have labels, in all.
+FEW_VISITS = 100
 
 #: Numbers of samples between which OCT-H with any number of features was measured beside a matrix solver.
 MEASURED = 150, 1_000
@@ -145,11 +145,10 @@ class ObliqueSearch(TreeSearch):
         if not driver.stopped and improves and (charges is None or charges.predicts_class):
             many = charges is not None and not few
             share, most = (LONG_SHARE, LONG_SECONDS) if many else (DESCENT_SHARE, DESCENT_SECONDS)
-            if own.given_labels:
-                share, most = SHORT_SHARE, SHORT_SECONDS
             until = monotonic() + min(most, share * driver.left)
             descent = Descent(own, cutoff(), settings.seed)
-            visits = (VISITS if few else LONG_VISITS) * own.n_groups
+            # The exact search finds better trees itself where leaves have labels.
+            visits = FEW_VISITS if own.given_labels else (VISITS if few else LONG_VISITS) * own.n_groups
             _improve(descent, driver, lambda: monotonic() >= until or halted(least, 0), visits)
         # Several threads find the same tree where leaves have labels.
         few_threads = own.n_groups <= FEW_GROUPS and not own.given_labels

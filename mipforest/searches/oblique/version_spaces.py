@@ -346,7 +346,7 @@ def join_charged(charge: FloatArray, order: IntArray, words: IntArray, value: fl
     """Add to a core groups of a set until those in it are charged a value; return whether they are."""
     total = 0.0
     for g in range(len(charge)):
-        if has(core, g):
+        if has(core, g) and has(words, g):
             total += charge[g]
     for r in range(len(order)):
         if total >= value:

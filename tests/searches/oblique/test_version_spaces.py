@@ -27,7 +27,7 @@ def random_problem(seed, *, depth, n_groups, p):
         charges += 0.2 * rng.random((n_groups, 2))
     prices = rng.random((depth, p)) * rng.choice([0.05, 0.3, 1.0])
     prices[rng.random((depth, p)) < 0.1] = np.inf
-    improved = bool(seed % 4 == 1)
+    improved = seed % 4 == 1 and bool(np.isfinite(prices).any())
     return ObliqueProblem(
         X=X,
         first=np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
@@ -38,7 +38,7 @@ def random_problem(seed, *, depth, n_groups, p):
         l1=False,
         given_labels=True,
         upper_intercepts=0.0 if improved else -1.0,
-        least_price=0.1 if improved else 0.0,
+        least_price=float(prices[np.isfinite(prices)].min(initial=np.inf)) if improved else 0.0,
     )
 
 
