@@ -87,8 +87,8 @@ class Task:
         Value up to which it is searched at present.
     found
         Better trees that are still to be offered, with their values.
-    is_done
-        Whether it has come to an end in this round.
+    is_begun, is_done
+        Whether it has begun, and come to an end, in this round.
     """
 
     level: int
@@ -97,6 +97,7 @@ class Task:
     is_lost: bool = False
     threshold: float = np.inf
     found: deque[tuple[float, Split | int]] = field(default_factory=deque)
+    is_begun: bool = False
     is_done: bool = False
 
 
@@ -164,8 +165,14 @@ class LabelledSearch:
         least = min((task.bound for task in self._tasks), default=np.inf)
         return min(min(least, self._cutoff) - self._rounded, self._rest, self._undecided, self.upper)
 
+    def improve(self, value: float) -> None:
+        """Tell the search that a tree of some value was found elsewhere."""
+        self.upper, self._cutoff = min(self.upper, value), min(self._cutoff, value)
+
     def run(self) -> bool:
-        """Search; return whether the search has ended by itself."""
+        """Search, or go on after a stop; return whether the search has ended by itself."""
+        self._stop[0] = 0
+        self._waiting = deque(task for task in self._round if not task.is_done)
         for label, charged in enumerate(self.table.charges.sum(axis=1)):
             self._adopt_better(float(charged) + self.problem.least_price, label)
         if self._look():
@@ -211,7 +218,7 @@ class LabelledSearch:
                 task = self._pass.popleft()
                 task.bound = max(task.bound, min(aim, float(bound[task.support])))
                 if task.bound < aim - self.table.tiny and not task.is_lost:
-                    task.threshold, task.is_done = aim, False
+                    task.threshold, task.is_begun, task.is_done = aim, False, False
                     chosen.append(task)
             if chosen:
                 break
@@ -222,7 +229,9 @@ class LabelledSearch:
 
     def _run(self, space: _Workspace, task: Task) -> Any:
         """Search a task, on a thread; return whether it has come to its end."""
-        space.begin(self._cores, self._trees, task)
+        if not task.is_begun:
+            task.is_begun = True
+            space.begin(self._cores, self._trees, task)
         splits = space.splits
         while True:
             why = search(self.table, space.cores, space.pool, space.sets, splits, space.at, self._stop)
