@@ -87,6 +87,7 @@ for model in ("opt", "opt-l", "ogrs"):
 COMPILE_OTHERS = """
 from mipforest.cli.compile import compiled, kinds_of
 from mipforest.searches.local import search as local
+from mipforest.searches.oblique import labelled
 from mipforest.searches.oblique import search as oblique
 from mipforest.time_budget import TimeBudget
 
@@ -96,6 +97,7 @@ for model in ("oct", "ort"):
     for kind in kinds_of(model):
         compiled(kind)
 oblique.run_on_little()
+labelled.run_on_little()
 """
 
 

@@ -26,6 +26,7 @@ for name, parameters, samples, depth, search in (
     ("ort", {"alpha": 0.01}, numbers, 2, "exact-search"),
     ("policy", {}, rewards, 2, "exact-search"),
     ("oct-h", {"alpha": 0.01}, data, 2, "oblique-search"),
+    ("miret", {"alpha": 0.01, "ensemble": "random-forest:trees=5,seed=0"}, data, 3, "oblique-search"),
     ("oct-h", {"alpha": 0.01}, data, 3, "local-search"),
 ):
     result = get_formulation(name)(**parameters).build(samples, depth).solve(search, time_limit=3, threads=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,6 +41,12 @@ LONG_SHARE, LONG_SECONDS = 0.6, 600.0
 #: Visits of the descent without a better tree, for each group, unless splits have at most two features.
 LONG_VISITS = 30
 
+#: The same where leaves have labels, in all.
+FEW_VISITS = 100
+
+#: Share of the time after which the exact search of these makes a pause for the descent.
+FIRST_SHARE = 0.2
+
 #: Numbers of samples between which OCT-H with any number of features was measured beside a matrix solver.
 MEASURED = 150, 1_000
 
@@ -51,11 +58,13 @@ class ObliqueSearch(TreeSearch):
     """Exact search for trees of hyperplane splits whose leaves predict classes or constants."""
 
     name: ClassVar[str] = "oblique-search"
-    summary: ClassVar[str] = "exact branch and bound over boxes of hyperplanes, with a price per feature"
+    summary: ClassVar[str] = "exact branch and bound over hyperplanes, with a price per feature"
     structures: ClassVar[tuple[type[Structure], ...]] = (HyperplaneCharges, LabelledLeaves)
     limits_in_words: ClassVar[str] = "leaves predict a class or a constant"
     takes_weights: ClassVar[bool] = True
-    why_no_certificate: ClassVar[str] = "it discards boxes of hyperplanes by bounds that it does not keep"
+    why_no_certificate: ClassVar[str] = (
+        "it discards boxes and polytopes of hyperplanes by bounds that it does not keep"
+    )
 
     def refusal(self, problem: ProblemData) -> str:
         """Say why the search does not take a problem; empty where it does."""
@@ -98,14 +107,15 @@ class ObliqueSearch(TreeSearch):
     ) -> SearchResult:
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches import compile_by
-        from mipforest.searches.oblique import search
+        from mipforest.searches.oblique import labelled, search
         from mipforest.searches.oblique.descent import VISITS, Descent
         from mipforest.searches.oblique.problem import ObliqueProblem
 
         structure = problem.structure
         assert isinstance(structure, HyperplaneCharges | LabelledLeaves)  # ``refusal`` has seen to it
         own = ObliqueProblem.of(structure, problem.data.X, problem.topology.depth)
-        compile_by(search.run_on_little, problem.budget, self.name, 10)
+        little = labelled.run_on_little if own.given_labels else search.run_on_little
+        compile_by(little, problem.budget, self.name, 20 if own.given_labels else 10)
         driver = Driver(self, problem, settings, on_progress, keeps_constraints=False)
         for label in (0, 1):
             _offer_splits(driver, *_in_heap_order(label, problem))
@@ -128,28 +138,49 @@ class ObliqueSearch(TreeSearch):
         if improves and charges is not None and own.n_groups > FEW_GROUPS and not driver.stopped:
             driver.improve_locally(share=LOCAL_SHARE, most=LOCAL_SECONDS)
 
+        pause = inf
+
         def halted(bound: float, steps: int) -> bool:
-            """Report a bound on the charges; return whether to end."""
+            """Report a bound on the charges; return whether to end, or to make a pause."""
             proven = bound / unit + offset
-            return driver.report(proven, steps) or driver.over() or driver.closed(proven)
+            return (
+                driver.report(proven, steps) or driver.over() or driver.closed(proven) or monotonic() >= pause
+            )
 
         def adopt(tree: Split | int | None) -> float:
             _offer_splits(driver, *_in_heap_order(tree, problem))
             return cutoff()
 
         descent: Descent | None = None
-        if not driver.stopped and improves and (charges is None or charges.predicts_class):
+
+        def descend(visits: int) -> None:
+            """Improve the incumbent node by node, for a share of the time that is left."""
+            nonlocal descent
             many = charges is not None and not few
             share, most = (LONG_SHARE, LONG_SECONDS) if many else (DESCENT_SHARE, DESCENT_SECONDS)
             until = monotonic() + min(most, share * driver.left)
-            descent = Descent(own, cutoff(), settings.seed)
-            visits = (VISITS if few else LONG_VISITS) * own.n_groups
+            descent = descent or Descent(own, cutoff(), settings.seed)
             _improve(descent, driver, lambda: monotonic() >= until or halted(least, 0), visits)
-        threads = settings.threads or (1 if own.n_groups <= FEW_GROUPS else os.cpu_count() or 1)
-        exact = search.ObliqueSearch(
-            own.capped(cutoff()), cutoff(), adopt=adopt, tell=halted, threads=threads
-        )
-        ended = not driver.stopped and exact.run()
+
+        if not driver.stopped and improves and (charges is None or charges.predicts_class):
+            # The exact search finds better trees itself where leaves have labels.
+            descend(FEW_VISITS if own.given_labels else (VISITS if few else LONG_VISITS) * own.n_groups)
+        # Several threads find the same tree where leaves have labels.
+        few_threads = own.n_groups <= FEW_GROUPS and not own.given_labels
+        threads = settings.threads or (1 if few_threads else os.cpu_count() or 1)
+        kind = labelled.LabelledSearch if own.given_labels else search.ObliqueSearch
+        exact = kind(own.capped(cutoff()), cutoff(), adopt=adopt, tell=halted, threads=threads)
+        if isinstance(exact, labelled.LabelledSearch) and settings.time_limit is not None:
+            # What is not proven soon may take too long: a better tree comes first then.
+            pause = monotonic() + FIRST_SHARE * driver.left
+            ended = exact.run()
+            pause = inf
+            if not (ended or driver.over() or driver.closed(exact.bound)):
+                descend(LONG_VISITS * own.n_groups)
+                exact.improve(cutoff())
+                ended = exact.run()
+        else:
+            ended = not driver.stopped and exact.run()
         bound = max(exact.bound, least) / unit + offset
         if descent is not None and ended and settings.time_limit is not None and not driver.closed(bound):
             # Supports are left that the search does not take: what time is left is for a better tree.

@@ -174,14 +174,13 @@ class ObliqueProblem:
             return self
         return replace(self, charges=np.minimum(self.charges, 2.0 * upper))
 
-    def of_leaf(self, groups: IntArray) -> tuple[float, int]:
-        """Return what some groups (m,) pay in one leaf, and the cheapest label; 0 where leaves predict a mean."""
+    def of_leaf(self, groups: IntArray) -> float:
+        """Return what some groups (m,) pay in one leaf of the best label, or of the mean of their targets."""
         charged = self.charges[groups].sum(axis=0)
         if not self.squared:
-            label = int(charged.argmin())
-            return float(charged[label]), label
+            return float(charged.min())
         weight, first, second = charged
-        return (max(float(second - first**2 / weight), 0.0) if weight > self.negligible else 0.0), 0
+        return max(float(second - first**2 / weight), 0.0) if weight > self.negligible else 0.0
 
     def midway(self, features: IntArray, weights: FloatArray, intercept: float) -> tuple[FloatArray, float]:
         """Return weights (p,) and the intercept that moves the threshold of a tree, 0, to the middle of the gap."""
@@ -304,13 +303,17 @@ class Level:
 
 
 def cheap_supports(
-    prices: FloatArray, limit: float, max_features: int = 0
+    prices: FloatArray,
+    limit: float,
+    max_features: int = 0,
+    *,
+    most_features: int = MOST_FEATURES,
+    most_supports: int = MOST_SUPPORTS,
 ) -> tuple[list[tuple[tuple[int, ...], float]], float]:
     """Return supports whose price is below a limit, and the least price of the supports left out (inf if none are).
 
     A support has as many features without a price as it may have, all of them if there is no other limit: they can have
-    the weight 0. Supports that are left out have more than :data:`MOST_FEATURES` features, or are none of the
-    :data:`MOST_SUPPORTS` cheapest.
+    the weight 0.
 
     Parameters
     ----------
@@ -319,7 +322,9 @@ def cheap_supports(
     limit
         Price from which on supports are of no use.
     max_features
-        Most features of a support; 0 for any number.
+        Most features of a support that count, as no other ones are allowed; 0 for any number.
+    most_features, most_supports
+        Supports that are left out have more features than this, or are none of so many cheapest ones.
     """
     free = np.flatnonzero(prices == 0).tolist()
     priced = [int(j) for j in np.argsort(prices, kind="stable") if 0 < prices[j] < limit]
@@ -333,7 +338,7 @@ def cheap_supports(
         if least >= limit:
             break
         listed = comb(len(priced), k) * comb(len(free), n_free)
-        if k + n_free > MOST_FEATURES or len(found) > MOST_SUPPORTS or listed > MOST_LISTED:
+        if k + n_free > most_features or len(found) > most_supports or listed > MOST_LISTED:
             rest = least
             break
         found += [
@@ -343,9 +348,9 @@ def cheap_supports(
             for unpaid in combinations(free, n_free)
         ]
     found.sort(key=lambda support: support[1])
-    if len(found) > MOST_SUPPORTS:
-        rest = min(rest, found[MOST_SUPPORTS][1])
-    return found[:MOST_SUPPORTS], rest
+    if len(found) > most_supports:
+        rest = min(rest, found[most_supports][1])
+    return found[:most_supports], rest
 
 
 def _faces(k: int, problem: ObliqueProblem, *, both_ways: bool) -> list[tuple[FloatArray, FloatArray]]:
@@ -358,9 +363,8 @@ def _faces(k: int, problem: ObliqueProblem, *, both_ways: bool) -> list[tuple[Fl
     problem
         Its weights and gap.
     both_ways
-        Whether the right side is told from the left one. Otherwise a hyperplane whose largest weight is -1, or whose
-        intercept is, is replaced by the reversed one: weights -a and intercept -b - gap, scaled up by at most
-        1 / (1 - gap) where the intercept has to be 1 again.
+        Whether the right side is told from the left one. Otherwise, with weights of absolute sum 1, a hyperplane whose
+        largest weight is -1 is replaced by the reversed one: weights -a and intercept -b - gap.
     """
     boxes = []
     signs = (1.0, -1.0) if both_ways else (1.0,)
@@ -370,13 +374,10 @@ def _faces(k: int, problem: ObliqueProblem, *, both_ways: bool) -> list[tuple[Fl
             low[j] = high[j] = sign
             if problem.l1:  # a score of 0 on the right side: the intercept is minus the score of some point
                 low[k], high[k] = (-k, k - 1.0) if sign > 0 else (1.0 - k, k)
-            elif not both_ways:
-                low[k] = -1.0 - problem.gap
             boxes.append((low, high))
     if not problem.l1:
         for sign in signs:
-            widest = 1.0 if both_ways else 1.0 / (1.0 - problem.gap)
-            low, high = np.full(k + 1, -widest), np.full(k + 1, widest)
+            low, high = -np.ones(k + 1), np.ones(k + 1)
             low[k] = high[k] = sign
             boxes.append((low, high))
     return boxes
@@ -387,7 +388,7 @@ def separating(
     features: IntArray,
     left: IntArray,
     right: IntArray,
-    least_intercept: float,
+    least_intercept: float = -1.0,
 ) -> tuple[FloatArray, float] | None:
     """Return the hyperplane that parts two sets of groups with the widest room to its gap.
 

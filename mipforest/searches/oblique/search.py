@@ -1,4 +1,6 @@
-r"""Branch and bound over boxes of hyperplanes, level by level.
+r"""Branch and bound over boxes of hyperplanes, level by level, for trees whose leaves predict what is best for them.
+
+:mod:`~mipforest.searches.oblique.version_spaces` searches trees whose leaves have given labels.
 
 **Notation.** :math:`V_\ell(S)` is the least value of a tree of the levels from :math:`\ell` on for the groups S that
 reach it. A hyperplane of level :math:`\ell` on a support F parts S into L and R, and is worth
@@ -148,14 +150,6 @@ class Box:
 
 
 @dataclass(frozen=True, eq=False)
-class Cover:
-    """What is open above the last level: boxes, and what is open where the level does not split."""
-
-    boxes: list[Box]
-    without: Any
-
-
-@dataclass(frozen=True, eq=False)
 class SubtreeResult:
     """What is known of the best tree for some groups.
 
@@ -282,7 +276,7 @@ class ObliqueSearch:
         self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
         with self._pool or nullcontext():
             try:
-                found = self._solve(0, groups, None, np.inf, exact=True, untouched=True, top=True)
+                found = self._solve(0, groups, None, np.inf, exact=True, top=True)
             except Stopped:
                 return False
             finally:
@@ -332,7 +326,6 @@ class ObliqueSearch:
         keep: float,
         *,
         exact: bool,
-        untouched: bool = False,
         top: bool = False,
     ) -> SubtreeResult:
         """Search the trees of the levels from one on, for the groups that reach it.
@@ -347,30 +340,20 @@ class ObliqueSearch:
             Value from which on trees are of no use.
         exact
             Whether all groups are there, and the best tree is wanted. Otherwise a bound is.
-        untouched
-            Whether no level above has split.
         top
             Whether this is the root: better trees are adopted, and lower ``keep``.
         """
         if level == self.problem.depth - 1:
-            return self._solve_last(groups, cover, keep, exact=exact, untouched=untouched)
-        # A bound on trees that do not split here comes first; they are searched to the end once that is the least.
-        without = self._without_split(level, groups, cover, keep, exact=False, untouched=untouched)
-        settled = not exact
-        if top and without.tree is not None:
-            self._offer(without.tree)
+            return self._solve_last(groups, cover, keep, exact=exact)
+        leaf = self._leaf(groups, exact=exact)
+        if top and leaf.proven:
+            self._offer(leaf.tree)
         queue = self._begin(level, groups, cover)
         while True:
             now = min(keep, self.upper - self._rounding) if top else keep
-            target = min(now, without.bound, queue.rest, queue.best_value)
+            target = min(now, leaf.bound, queue.rest, queue.best_value)
             if top:
                 self._look(min(target, queue.least))
-            if not settled and without.bound <= min(target, queue.least) and without.bound < now:
-                settled = True
-                without = self._without_split(level, groups, cover, now, exact=True, untouched=untouched)
-                if top and without.proven:
-                    self._offer(without.tree)
-                continue
             if queue.waiting >= target and not queue.working:
                 break
             outcomes = self._next(level, groups, queue, now, target, exact=exact, top=top)
@@ -385,19 +368,18 @@ class ObliqueSearch:
         least = min(target, queue.waiting)
         kept = cover
         if not exact and len(queue.heap) <= MOST_KEPT:
-            kept = Cover([entry[3] for entry in queue.heap], without.cover)
-        if without.bound <= least:
-            return SubtreeResult(without.bound, without.tree, without.proven, kept)
+            kept = [entry[3] for entry in queue.heap]
+        if leaf.bound <= least:
+            return SubtreeResult(leaf.bound, leaf.tree, leaf.proven, kept)
         if queue.best_value <= least:
             return SubtreeResult(queue.best_value, queue.best, True, kept)
-        return SubtreeResult(least, without.tree, False, kept)
+        return SubtreeResult(least, None, False, kept)
 
-    def _begin(self, level: int, groups: IntArray, cover: Cover | None) -> _Queue:
+    def _begin(self, level: int, groups: IntArray, cover: list[Box] | None) -> _Queue:
         """Return the open boxes of a level above the last one."""
         own = self.levels[level]
-        if cover is not None:
-            boxes = cover.boxes
-        else:
+        boxes = cover
+        if boxes is None:
             prices = own.items.price
             boxes = [
                 Box(c, h, int(i), float(prices[i]))
@@ -448,23 +430,12 @@ class ObliqueSearch:
         elif not self._offer(tree) and value < self.upper - self._rounding:
             self._undecided = min(self._undecided, value)
 
-    def _without_split(
-        self, level: int, groups: IntArray, cover: Any, keep: float, *, exact: bool, untouched: bool
-    ) -> SubtreeResult:
-        """Return what the groups cost where a level above the last one does not split."""
-        if not self.problem.given_labels:
-            return self._leaf(groups, exact=exact, untouched=untouched)
-        below = None if cover is None else cover.without
-        return self._solve(level + 1, groups, below, keep, exact=exact, untouched=untouched)
-
-    def _leaf(self, groups: IntArray, *, exact: bool, untouched: bool) -> SubtreeResult:
+    def _leaf(self, groups: IntArray, *, exact: bool) -> SubtreeResult:
         """Return what the groups cost in one leaf of the best label."""
         problem = self.problem
         if exact and 0 < problem.size[groups].sum() < problem.N_min:
             return SubtreeResult(np.inf)
-        cost, label = problem.of_leaf(groups)
-        tree = label if problem.given_labels else None
-        return SubtreeResult(cost + (problem.least_price if untouched else 0.0), tree, True)
+        return SubtreeResult(problem.of_leaf(groups), None, True)
 
     def _width(self, box: Box) -> float:
         return float(box.half.max())
@@ -573,11 +544,10 @@ class ObliqueSearch:
         if key not in self._planes:
             items, problem = self.levels[level].items, self.problem
             features = items.features[item, : items.n_features[item]]
-            least = -1.0 if level == problem.depth - 1 else problem.upper_intercepts
             found = None
             for turned in (False, True) if reversible else (False,):
                 a, c = (right, left) if turned else (left, right)
-                plane = separating(problem, features, a, c, least)
+                plane = separating(problem, features, a, c)
                 if plane is not None:
                     found = (*plane, turned)
                     break
@@ -587,7 +557,7 @@ class ObliqueSearch:
     # ------------------------------------------------------------------ the last level
 
     def _solve_last(
-        self, groups: IntArray, cover: Boxes | None, keep: float, *, exact: bool, untouched: bool
+        self, groups: IntArray, cover: Boxes | None, keep: float, *, exact: bool
     ) -> SubtreeResult:
         """Search the splits of the last level."""
         problem, own, directions = self.problem, self.levels[-1], self._directions
@@ -595,7 +565,7 @@ class ObliqueSearch:
         if directions is not None:
             most, at_once = PASSES_FOR_A_BOUND // problem.n_groups + 1, LINES_AT_ONCE
         at_once = at_once if exact else min(most, at_once)
-        leaf = self._leaf(groups, exact=exact, untouched=untouched)
+        leaf = self._leaf(groups, exact=exact)
         rest = own.rest + float(self._least[groups].sum())
         keep = min(keep, self.upper - self._rounding)
         target = min(keep, leaf.bound, rest)
@@ -655,12 +625,7 @@ class ObliqueSearch:
         w, b = self.problem.midway(
             own.items.features[one, :k], store.best[2 : 2 + k], float(store.best[2 + k])
         )
-        return Split(self.problem.depth - 1, w, b, *self._labels(own, one))
-
-    def _labels(self, own: Level, one: int) -> tuple[int, int] | tuple[None, None]:
-        if not self.problem.given_labels:
-            return None, None
-        return int(own.items.left[one]), int(own.items.right[one])
+        return Split(self.problem.depth - 1, w, b, None, None)
 
     def _realised(self, store: Store, groups: IntArray) -> Split | None:
         """Return a split of the dichotomy that the first box of the heap stands for, if its support has one."""
@@ -673,7 +638,7 @@ class ObliqueSearch:
         else:
             goes_left = self._directions.left_of(one, groups)
         plane = self._plane(last, one, groups[goes_left], groups[~goes_left], reversible=False)
-        return None if plane is None else Split(last, *plane[:2], *self._labels(own, one))
+        return None if plane is None else Split(last, *plane[:2], None, None)
 
 
 def _dichotomy(left: IntArray, right: IntArray) -> bytes:
@@ -740,15 +705,14 @@ def _larger(store: Store) -> Store:
 
 def run_on_little() -> None:
     """Search something tiny, so that the compiled loops are there."""
-    for l1 in (False, True):
-        problem = ObliqueProblem(
-            X=np.array([[0.0], [1.0]]),
-            first=np.arange(3),
-            size=np.ones(2, np.int64),
-            charges=np.eye(2),
-            prices=np.full((2, 1), 0.1),
-            gap=0.1,
-            l1=l1,
-            given_labels=not l1,
-        )
-        ObliqueSearch(problem, 1.0, adopt=lambda _: 1.0, tell=lambda *_: False).run()
+    problem = ObliqueProblem(
+        X=np.array([[0.0], [1.0]]),
+        first=np.arange(3),
+        size=np.ones(2, np.int64),
+        charges=np.eye(2),
+        prices=np.full((1, 1), 0.1),
+        gap=0.1,
+        l1=True,
+        given_labels=False,
+    )
+    ObliqueSearch(problem, 1.0, adopt=lambda _: 1.0, tell=lambda *_: False).run()

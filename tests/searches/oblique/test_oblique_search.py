@@ -15,6 +15,7 @@ from mipforest.data import Dataset
 from mipforest.errors import Unsupported
 from mipforest.objectives.leaf_losses import ClassLoss, error_loss
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves
+from mipforest.searches.oblique.labelled import LabelledSearch
 from mipforest.searches.oblique.plugin import ObliqueSearch as ObliqueSearchPlugin
 from mipforest.searches.oblique.problem import ObliqueProblem, widest_line
 from mipforest.searches.oblique.search import ObliqueSearch
@@ -97,7 +98,8 @@ def searched(problem, stop_after=np.inf, loss=None):
         looks[0] += 1
         return looks[0] > stop_after
 
-    search = ObliqueSearch(problem, best[0], adopt=adopt, tell=tell)
+    kind = LabelledSearch if problem.given_labels else ObliqueSearch
+    search = kind(problem, best[0], adopt=adopt, tell=tell)
     ended = search.run()
     return best[0], search.bound, ended
 
