@@ -15,9 +15,9 @@ from mipforest.smooth.model import (
     Block,
     Constraint,
     Functional,
-    LeafLoss,
     LinearConstraint,
     Point,
+    RandomizedLoss,
     Routing,
     RowNorms,
     prox_rows,
@@ -29,7 +29,7 @@ RATE_CHARGE = 100.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ExpectedCost(LeafLoss):
+class ExpectedCost(RandomizedLoss):
     """Expected cost of the classes that leaves predict at random: ``sum_i w_i sum_t P_it sum_k W[y_i, k] C_tk``.
 
     Attributes
@@ -98,7 +98,7 @@ class ExpectedCost(LeafLoss):
         return of
 
     def evaluate(self, routing: Routing, leaves: Point) -> Functional:
-        """Return the expected cost; see :class:`~mipforest.smooth.model.LeafLoss`."""
+        """Return the expected cost; see :class:`~mipforest.smooth.model.RandomizedLoss`."""
         slope = (routing.leaves @ self.members) @ self.costs
         payload = (leaves["C"] @ self.costs.T)[:, self.y]
         return Functional(float((slope * leaves["C"]).sum()), payload, self.weights, {"C": slope})
@@ -200,7 +200,7 @@ class GroupLimit:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SquaredError(LeafLoss):
+class SquaredError(RandomizedLoss):
     """Squared error of linear leaves ``phi_it = at_t . x_i - mut_t``: ``sum_i w_i (sum_t P_it phi_it - y_i)^2``.
 
     A ridge ``ridge ||(at, mut)||^2`` keeps leaves determined that few samples reach.
@@ -252,7 +252,7 @@ class SquaredError(LeafLoss):
         return Functional(value, phi, slope, {"at": charged @ self.X, "mut": -charged.sum(axis=1)})
 
     def evaluate(self, routing: Routing, leaves: Point) -> Functional:
-        """Return the squared error with the ridge; see :class:`~mipforest.smooth.model.LeafLoss`."""
+        """Return the squared error with the ridge; see :class:`~mipforest.smooth.model.RandomizedLoss`."""
         phi, predicted = self.predictions(routing, leaves)
         error = predicted - self.y
         ridge = self.ridge * sum(float((leaves[name] ** 2).sum()) for name in ("at", "mut"))

@@ -247,7 +247,7 @@ class LinearConstraint:
     upper: float
 
 
-class LeafLoss(ABC):
+class RandomizedLoss(ABC):
     """What the samples pay at the leaves, and how the leaves are best for a given routing."""
 
     #: Weights of the samples (n,), of sum 1.
@@ -281,16 +281,16 @@ class LeafLoss(ABC):
         """Return the leaves nearer to what is best with penalties, for given splits; the rest of the point stays."""
         return point
 
-    def balanced(self) -> LeafLoss:
+    def balanced(self) -> RandomizedLoss:
         """Return a loss that is easier to descend first: no group of samples is so small that it is given up."""
         return self
 
-    def relaxed(self) -> LeafLoss:
+    def relaxed(self) -> RandomizedLoss:
         """Return the loss without the constraints that make :meth:`best` follow the splits by leaps."""
         return self
 
     @abstractmethod
-    def take(self, rows: IntArray) -> LeafLoss:
+    def take(self, rows: IntArray) -> RandomizedLoss:
         """Return the loss of some of the samples."""
 
 
@@ -315,7 +315,7 @@ class SmoothModel:
     X: FloatArray
     depth: int
     gamma: float
-    loss: LeafLoss
+    loss: RandomizedLoss
     norms: RowNorms
 
     @property
