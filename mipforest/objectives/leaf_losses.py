@@ -210,6 +210,7 @@ class TableLoss(LabelLoss):
     """
 
     name = "table"
+    measure = "cost"
 
     def __init__(self, table: FloatArray) -> None:
         self.table = table

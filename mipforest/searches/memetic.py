@@ -155,7 +155,7 @@ class AlternatingOptimization:
         self.loss = SampleLoss(np.asarray(charges.y, dtype=np.float64), charges.weights, charges.loss)
         self._order = np.argsort(X, axis=0, kind="stable").T
         everything = np.arange(len(X))
-        self.prediction = self.loss.best(everything, 0.0)
+        self.prediction = charges.loss.best_constant(self.loss.y, charges.weights)
         lost = self._loss_of_leaf(everything, self.prediction)
         self._tolerance = TOLERANCE * max(lost, np.finfo(float).tiny)
 
