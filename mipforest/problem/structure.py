@@ -89,8 +89,8 @@ class TreeCharges:
 
     @property
     def predicts_class(self) -> bool:
-        """Whether leaves predict one label."""
-        return isinstance(self.loss, LabelLoss) and self.loss.n_labels == 1
+        """Whether leaves predict one label, of a target that is no column of several."""
+        return isinstance(self.loss, LabelLoss) and np.ndim(self.y) == 1
 
     @property
     def counts_errors(self) -> bool:

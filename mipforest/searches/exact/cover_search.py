@@ -612,6 +612,11 @@ class CoverSearch:
             return None
         return heapq.heappop(self.open)
 
+    @property
+    def _first_pairs(self) -> int:
+        """Pairs of sides that a side of a threshold is searched with at first."""
+        return max(LEAST_PAIRS, FIRST_PAIRS * len(self.rows.rank) ** 2)
+
     def _evaluate_outer(self, interval: OuterInterval, t: int = 0) -> Evaluated:
         """Evaluate a threshold, the one in the middle of its interval where none is given, by searches of its sides.
 
@@ -622,9 +627,7 @@ class CoverSearch:
         rank = self.rows.rank[f]
         t = t or middle_threshold(np.sort(rank), interval.low, interval.high)
         bounds, values, pairs, ended = [interval.left, interval.right], [np.inf, np.inf], 0, True
-        most = min(
-            self.most_pairs, max(LEAST_PAIRS, FIRST_PAIRS * len(self.rows.rank) ** 2) * MORE**interval.effort
-        )
+        most = min(self.most_pairs, self._first_pairs * MORE**interval.effort)
         trees: list[list[tuple[int, int]]] = [[], []]
         sides = [self.rows.take(rank < t), self.rows.take(rank >= t)]
         boxes = [None, None] if self.box is None else [self.box.below(side, f) for side in range(2)]
@@ -798,8 +801,11 @@ class CoverSearch:
             self._collect()
             return ended
         self._begin_outer()
-        # First a bound: the middle of each feature, with little effort.
-        if not self._search_batch(submit, [(interval, 0) for interval in self.open], max_pairs):
+        # First a bound: the middle of each feature, with little effort, unless that alone would take all pairs.
+        middles = [(interval, 0) for interval in self.open]
+        if 2 * len(middles) * self._first_pairs <= self.most_pairs and not self._search_batch(
+            submit, middles, max_pairs
+        ):
             return not self.open
         first, batches = None, 0
         if (smaller := self._smaller()) is not None:
