@@ -77,8 +77,8 @@ class Decides(LabelledTree):
 
     def labelled(self, data: Dataset) -> Dataset:
         """Return samples whose class is their best decision, and whose weight what the others lose on average."""
-        lost = regrets(data).mean(axis=1)
-        lost /= scale_of(regrets(data))
+        every = regrets(data)
+        lost = every.mean(axis=1) / scale_of(every)
         least = float(lost.max()) * np.finfo(np.float64).eps  # a weight is above 0
         return replace(data, task="classification", weights=np.maximum(lost, least), rewards=None)
 

@@ -179,7 +179,7 @@ class Proof:
             costs=costs,
             X=thresholds.X[thresholds.group],
             y=y,
-            weight=np.ones(len(y)) if charged.weight is None else charged.weight,
+            weight=charged.weights,
             level=charged.loss.level,
         )
         try:

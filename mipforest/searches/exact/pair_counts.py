@@ -524,7 +524,7 @@ class PairSearch(CoverSearch):
             j = int(by_root.argmin())
             leaf = np.inf
             if not use[0, -1] and (self.rows.N_min <= 1 or not 0 < size < self.rows.N_min):
-                leaf = self._loss_of(total)
+                leaf = float(self.rows.loss_of(total))
             losses[side] = min(leaf, self.cost + float(by_root[j]))
             roots[side] = j if losses[side] < leaf - self.tolerance else -1
         splits = [self._split(r), *map(self._split, roots)]
@@ -552,10 +552,6 @@ class PairSearch(CoverSearch):
                 values[side], trees[side] = part.incumbent, part.tree()
         splits = under(*self._split(r), trees[0], trees[1], self.depth) if np.isfinite(sum(values)) else []
         return Evaluated(ended, r, (bounds[0], bounds[1]), pairs, sum(values), splits)
-
-    def _loss_of(self, total: FloatArray) -> float:
-        """Return the loss of one leaf by its sums (V,)."""
-        return float(self.rows.loss_of(total))
 
     def _close_root(self, found: Evaluated) -> None:
         """Keep the tree of a root that was evaluated, and raise the bounds of other roots."""

@@ -490,8 +490,9 @@ def _subsample(problem: LocalProblem, seed: int) -> LocalProblem:
     n = len(problem.X)
     part = np.sort(np.random.default_rng(seed).choice(n, n // PART, replace=False))
     share = float(problem.weights[part].sum() / problem.weights.sum())
-    if isinstance(problem.loss, TableLoss) and (whole := float(problem.statistics.sum())):
-        share = float(problem.statistics[part].sum()) / whole
+    if isinstance(problem.loss, TableLoss):
+        costs = problem.statistics.sum(axis=1)
+        share = float(costs[part].sum() / costs.sum()) if costs.any() else share
     coefficients = problem.coefficient_cost
     return replace(
         problem.among(part),

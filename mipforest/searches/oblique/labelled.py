@@ -25,7 +25,7 @@ from mipforest.searches.oblique.cores import Cores, merge
 from mipforest.searches.oblique.kernels import refine
 from mipforest.searches.oblique.polytopes import BITS, FACET_WORDS, CutSpace, Polytope, most_vertices
 from mipforest.searches.oblique.problem import Level, ObliqueProblem, cheap_supports, separating
-from mipforest.searches.oblique.search import Split, new_store
+from mipforest.searches.oblique.search import Split, new_store, tiny_problem
 from mipforest.searches.oblique.version_spaces import (
     ALL_LEFT,
     ALL_RIGHT,
@@ -641,16 +641,7 @@ def new_splits(table: Table) -> Splits:
 
 def run_on_little() -> None:
     """Search something tiny, so that the compiled loops are there, also those of the descent."""
-    problem = ObliqueProblem(
-        X=np.array([[0.0], [1.0]]),
-        first=np.arange(3),
-        size=np.ones(2, np.int64),
-        charges=np.eye(2),
-        prices=np.full((1, 1), 0.1),
-        gap=0.1,
-        l1=False,
-        given_labels=True,
-    )
+    problem = tiny_problem(given_labels=True)
     LabelledSearch(problem, 1.0, adopt=lambda _: 1.0, tell=lambda *_: False).run()
     own = Level.of(problem, 0, 1.0)
     part = problem.part(np.arange(2), problem.charges)

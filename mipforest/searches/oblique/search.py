@@ -703,16 +703,21 @@ def _larger(store: Store) -> Store:
     )
 
 
-def run_on_little() -> None:
-    """Search something tiny, so that the compiled loops are there."""
-    problem = ObliqueProblem(
+def tiny_problem(*, given_labels: bool) -> ObliqueProblem:
+    """Return two groups of one feature, for which the same is compiled as for the problems of users."""
+    return ObliqueProblem(
         X=np.array([[0.0], [1.0]]),
         first=np.arange(3),
         size=np.ones(2, np.int64),
         charges=np.eye(2),
         prices=np.full((1, 1), 0.1),
         gap=0.1,
-        l1=True,
-        given_labels=False,
+        l1=not given_labels,
+        given_labels=given_labels,
     )
+
+
+def run_on_little() -> None:
+    """Search something tiny, so that the compiled loops are there."""
+    problem = tiny_problem(given_labels=False)
     ObliqueSearch(problem, 1.0, adopt=lambda _: 1.0, tell=lambda *_: False).run()
