@@ -18,7 +18,7 @@ from markdown import measured_with, table
 
 from mipforest.errors import SolverUnavailable
 from mipforest.solvers.base import Feature, get_solver, solver_classes
-from mipforest.testing.conformance import CASES, Outcome, Verdict, arguments, run_conformance
+from mipforest.testing.conformance import CASES, CaseResult, Verdict, arguments, run_conformance
 
 #: Heading of each feature's column.
 HEADINGS = {
@@ -127,7 +127,7 @@ def main() -> None:
     sys.exit(0 if conforms and agrees else 1)
 
 
-def _conformance(name: str) -> dict[str, Outcome]:
+def _conformance(name: str) -> dict[str, CaseResult]:
     return {outcome.case: outcome for outcome in run_conformance(name, **arguments(name))}
 
 

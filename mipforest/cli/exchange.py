@@ -12,7 +12,7 @@ from typer import Argument, Exit, Option
 from mipforest.cli import options as o
 from mipforest.cli.constraint_options import ConstraintOptions
 from mipforest.cli.errors import NO_ANSWER, SUCCESS, CommandError
-from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
+from mipforest.cli.outcome import JobResult, end, run_folder, write_outcome
 from mipforest.cli.output import print_json, print_note, print_text
 from mipforest.errors import MipforestError
 from mipforest.formatting import number
@@ -177,7 +177,7 @@ def import_solution(
             ensemble=ensemble,
         )
         asked = Import(found.source, solution, instance)
-        outcome = Outcome.of(asked, found.data, found.result)
+        outcome = JobResult.of(asked, found.data, found.result)
         failure = write_outcome(outcome, folder)
     end(outcome, folder, failure, run_options)
 

@@ -14,7 +14,7 @@ from mipforest.cli import options as o
 from mipforest.cli.constraint_options import ConstraintOptions
 from mipforest.cli.early import refuse_unknown
 from mipforest.cli.errors import CommandError
-from mipforest.cli.outcome import Outcome
+from mipforest.cli.outcome import JobResult
 from mipforest.cli.output import print_note
 from mipforest.cli.progress import Progress
 from mipforest.cli.solve import Job
@@ -168,7 +168,7 @@ class _Writer:
         from mipforest.runs import read_run
 
         with tempfile.TemporaryDirectory() as folder:
-            Outcome.of(self._job, self._loaded, result).write_files(Path(folder))
+            JobResult.of(self._job, self._loaded, result).write_files(Path(folder))
             return report_page(content_of(read_run(folder))).decode()
 
     def run(self, result: Result, session: EditSession) -> str:
@@ -180,6 +180,6 @@ class _Writer:
             raise CommandError("no folder was named for a run; start explore with --out DIR")
         with RunFolder(self._out.expanduser(), replace=self._written) as folder:
             session.save(folder.staging / EDITS)
-            Outcome.of(self._job, self._loaded, result).write(folder)
+            JobResult.of(self._job, self._loaded, result).write(folder)
         self._written = True
         return f"Written to {self._out}"

@@ -239,7 +239,7 @@ class Request(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class JobResult:
     """The outcome of a job.
 
     Attributes
@@ -260,7 +260,7 @@ class Outcome:
     tables: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, job: Request, data: LoadedData, result: Result) -> Outcome:
+    def of(cls, job: Request, data: LoadedData, result: Result) -> JobResult:
         """Collect what is worth keeping."""
         from mipforest.runs import saved_of
 
@@ -373,7 +373,7 @@ def run_folder(run_options: RunOptions) -> AbstractContextManager[RunFolder | No
     )
 
 
-def write_outcome(outcome: Outcome, folder: RunFolder | None) -> OSError | RunError | None:
+def write_outcome(outcome: JobResult, folder: RunFolder | None) -> OSError | RunError | None:
     """Write the run folder; a failure must not keep the user from seeing what was found."""
     from mipforest.runs import RunError
 
@@ -389,7 +389,7 @@ def write_outcome(outcome: Outcome, folder: RunFolder | None) -> OSError | RunEr
 
 
 def end(
-    outcome: Outcome,
+    outcome: JobResult,
     folder: RunFolder | None,
     failure: OSError | RunError | None,
     run_options: RunOptions,
@@ -429,7 +429,7 @@ def end(
     raise Exit(code)
 
 
-def _keep_elsewhere(outcome: Outcome) -> None:
+def _keep_elsewhere(outcome: JobResult) -> None:
     """Keep what cannot be written where it belongs: in a temporary folder, or on standard output."""
     from mipforest.runs.text_files import json_text
 

@@ -12,7 +12,7 @@ from mipforest.cli import options as o
 from mipforest.cli.constraint_options import ConstraintOptions
 from mipforest.cli.early import refuse_unknown
 from mipforest.cli.errors import CommandError
-from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
+from mipforest.cli.outcome import JobResult, end, run_folder, write_outcome
 from mipforest.cli.output import print_note
 from mipforest.cli.progress import Progress, stoppable
 from mipforest.errors import some_of
@@ -353,6 +353,6 @@ def solve(
             result = job.solve(problem, progress, interruption, log)
             interruption.writing()
             progress.phase("writing the results")
-            outcome = Outcome.of(job, loaded, result)
+            outcome = JobResult.of(job, loaded, result)
             failure = write_outcome(outcome, folder)
     end(outcome, folder, failure, run_options)

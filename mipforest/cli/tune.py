@@ -15,7 +15,7 @@ from typer import Exit, Option
 from mipforest.cli import options as o
 from mipforest.cli.early import refuse_unknown
 from mipforest.cli.errors import INTERRUPTED, CommandError
-from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
+from mipforest.cli.outcome import JobResult, end, run_folder, write_outcome
 from mipforest.cli.output import print_json, print_note, print_table, print_text
 from mipforest.cli.progress import Progress, stoppable
 from mipforest.cli.quantities import seconds, share
@@ -440,11 +440,11 @@ class Scores(ABC):
             print_text(self.csv())
             raise
 
-    def outcome(self, data: LoadedData, result: Result) -> Outcome:
+    def outcome(self, data: LoadedData, result: Result) -> JobResult:
         """Collect what is worth keeping, with ``tuning.csv``."""
         from mipforest.runs.folder import TUNING
 
-        outcome = Outcome.of(self.tuning, data, result)
+        outcome = JobResult.of(self.tuning, data, result)
         # The events are by far the longest part: they stand at the end.
         content = outcome.result | {"tuning": self.summary()}
         content["events"] = content.pop("events")

@@ -8,7 +8,7 @@ from typer import Option
 
 from mipforest.cli import options as o
 from mipforest.cli.errors import CommandError
-from mipforest.cli.outcome import Outcome, end, run_folder, write_outcome
+from mipforest.cli.outcome import JobResult, end, run_folder, write_outcome
 from mipforest.cli.output import cell, print_note, print_table, print_text
 from mipforest.cli.progress import Progress, stoppable
 from mipforest.cli.solve import Job
@@ -100,7 +100,7 @@ def update(
                 says=progress.phase,
             )
             interruption.writing()
-            outcome = Outcome.of(job, loaded, found.nearest)
+            outcome = JobResult.of(job, loaded, found.nearest)
             outcome.result["update"] = entries = _as_json(found, str(run))
             failure = write_outcome(outcome, folder)
     if not (run_options.as_json or run_options.quiet):

@@ -81,7 +81,7 @@ def to_sklearn(
         labels = labels_by_target(tree, classes)
     inputs = inputs_of(tree)
     filled = np.where(np.isnan(inputs.missing), fill_ins(encoding, tree.n_features), inputs.missing)
-    rows = _Rows(tree, cuts_of(tree), leaves, _samples(tree, statistics), filled, inputs)
+    rows = _NodeTable(tree, cuts_of(tree), leaves, _samples(tree, statistics), filled, inputs)
     rows.add(0)
     depth, nodes, values = rows.depth, rows.nodes(), np.array(rows.values)
     T = leaves.shape[1]
@@ -158,7 +158,7 @@ def _samples(tree: Tree, statistics: NodeStatistics | None) -> tuple[FloatArray,
     return samples, np.maximum(weights, EMPTY_LEAF)
 
 
-class _Rows:
+class _NodeTable:
     """Collects the nodes in scikit-learn's order, a node before its left subtree before its right one.
 
     Nodes that send every sample to one side are left out.

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 Named = TypeVar("Named")
 
 
-class Outcome(Protocol):
+class SolutionLike(Protocol):
     """What a model keeps of a solution: see :class:`mipforest.solvers.solution.Solution`."""
 
     @property
@@ -121,7 +121,7 @@ class Model:
         self._priorities: dict[str, IntArray] = {}
         self._meanings: dict[str, str] = {}
         self._form: MatrixForm | None = None
-        self._last: tuple[Outcome, tuple[Block, ...], bool] | None = None
+        self._last: tuple[SolutionLike, tuple[Block, ...], bool] | None = None
 
     # ------------------------------------------------------------------ variables
 
@@ -454,7 +454,7 @@ class Model:
 
     # ------------------------------------------------------------------ the last solution
 
-    def keep(self, solution: Outcome) -> None:
+    def keep(self, solution: SolutionLike) -> None:
         """Take a solution whose values, duals and reduced costs variables and rows give from now on.
 
         :func:`mipforest.solve` and :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>` call it.
@@ -512,14 +512,14 @@ class Model:
                 return solution.row_duals[block.start : block.stop]
         raise ModelError(f"constraint block {name!r} was added after the last solve; solve the model again")
 
-    def _solved(self, what: str) -> tuple[Outcome, tuple[Block, ...]]:
+    def _solved(self, what: str) -> tuple[SolutionLike, tuple[Block, ...]]:
         if self._last is None:
             raise ModelError(
                 f"there is no {what} yet: the model was not solved; call mipforest.solve(model) first"
             )
         return self._last[:2]
 
-    def _without_duals(self, what: str, solution: Outcome) -> ModelError:
+    def _without_duals(self, what: str, solution: SolutionLike) -> ModelError:
         if self._last is not None and self._last[2]:
             why = "the model has integer variables or indicator rows, of which there are none"
         else:

@@ -99,7 +99,7 @@ class _Found:
     objective: float
 
 
-class _TreeRows:
+class _NoGoods:
     """A model whose trees are cut off one by one.
 
     Parameters
@@ -258,7 +258,7 @@ def list_by_rows(
     assert isinstance(like, Tree)  # what problems that are listed have
     formulation, unit = problem.formulation, problem.objective_unit
     changed = problem.changed()
-    rows = _TreeRows(problem, labelled=changed, classifies=like.is_classifier)
+    rows = _NoGoods(problem, labelled=changed, classifies=like.is_classifier)
     found, met, listed = list[_Found](), set[Key](), set[Key]()
     best, proven, ended = first.evaluated_objective, first.solution.bound, False
 

@@ -53,7 +53,7 @@ class Section(ABC):
         """Check what only the whole file shows."""
 
 
-class Sense(Section):
+class SenseSection(Section):
     """OBJSENSE: one line with MAX or MIN."""
 
     words = {  # noqa: RUF012 - never changed
@@ -75,7 +75,7 @@ class Sense(Section):
             raise self.reading.error("section OBJSENSE is empty; give MAX or MIN", self.header)
 
 
-class Rows(Section):
+class RowsSection(Section):
     """ROWS: type and name of every row; the first of type N is the objective."""
 
     def read(self, fields: list[bytes]) -> None:
@@ -98,7 +98,7 @@ class Rows(Section):
         self.content.row_kinds.append(kind.decode())
 
 
-class Columns(Section):
+class ColumnsSection(Section):
     """COLUMNS: the coefficients, all those of a column together; markers around integer columns."""
 
     def __init__(self, reading: Reading) -> None:
@@ -163,7 +163,7 @@ class Columns(Section):
             raise self.reading.error("the last 'INTORG' marker has no 'INTEND'")
 
 
-class Rhs(Section):
+class RhsSection(Section):
     """RHS: right-hand sides; the objective's is minus its constant, a free row's says nothing."""
 
     has_offset = False
@@ -179,7 +179,7 @@ class Rhs(Section):
                 self.content.rhs[row] = value
 
 
-class Ranges(Section):
+class RangesSection(Section):
     """RANGES: the distance of the two sides of a row."""
 
     def __init__(self, reading: Reading) -> None:
@@ -202,7 +202,7 @@ class Ranges(Section):
                 raise self.reading.error("the range overflows; leave it out for a one-sided row", line)
 
 
-class Hessian(Section):
+class HessianSection(Section):
     """QUADOBJ, one triangle of Q in ``1/2 x'Qx``, or QMATRIX, all of Q."""
 
     name = "QUADOBJ"
@@ -230,7 +230,7 @@ class Hessian(Section):
         )
 
 
-class FullHessian(Hessian):
+class FullHessianSection(HessianSection):
     """QMATRIX: both triangles, which must agree."""
 
     name = "QMATRIX"
@@ -249,7 +249,7 @@ class FullHessian(Hessian):
         super().finish()
 
 
-class Indicators(Section):
+class IndicatorsSection(Section):
     """INDICATORS: rows that hold when a binary column has a value."""
 
     def __init__(self, reading: Reading) -> None:
@@ -294,7 +294,7 @@ _BOUND_TYPES: dict[bytes, dict[str, float | None]] = {
 }
 
 
-class Bounds(Section):
+class BoundsSection(Section):
     """BOUNDS: lower and upper bounds of columns, and further integer columns."""
 
     def __init__(self, reading: Reading) -> None:
@@ -659,15 +659,15 @@ def short(text: bytes) -> str:
 
 
 _SECTIONS: dict[str, type[Section]] = {
-    "OBJSENSE": Sense,
-    "ROWS": Rows,
-    "COLUMNS": Columns,
-    "RHS": Rhs,
-    "RANGES": Ranges,
-    "BOUNDS": Bounds,
-    "QUADOBJ": Hessian,
-    "QMATRIX": FullHessian,
-    "INDICATORS": Indicators,
+    "OBJSENSE": SenseSection,
+    "ROWS": RowsSection,
+    "COLUMNS": ColumnsSection,
+    "RHS": RhsSection,
+    "RANGES": RangesSection,
+    "BOUNDS": BoundsSection,
+    "QUADOBJ": HessianSection,
+    "QMATRIX": FullHessianSection,
+    "INDICATORS": IndicatorsSection,
 }
 _SETS = "special ordered sets; write them with binaries and rows"
 _PIECES = "piecewise linear functions; write them with binaries and rows"

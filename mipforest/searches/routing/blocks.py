@@ -214,7 +214,7 @@ def _blocks(
         paid = m * float(losses[at].sum())
         known = norms - along + paid
         # Of an optimal tree: |w_0 - pull|^2 / 2 is at most its value and |pull|^2 / 2, and other nodes pay no less
-        # than 0. The bias is then bounded as in ``_Trees.convex_nodes``.
+        # than 0. The bias is then bounded as in ``_CandidateTrees.convex_nodes``.
         length = float(np.linalg.norm(pull))
         radius = length + math.sqrt(length * length + 2.0 * max(known, 0.0))
         reach = float(np.linalg.norm(X - X.mean(axis=0), axis=1).max())

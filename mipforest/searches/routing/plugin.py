@@ -168,7 +168,7 @@ class Routing(TreeSearch):
         driver = Driver(self, problem, settings, on_progress)
         if why_not_given(problem, _allowed(problem)):
             return driver.result(np.inf, ended=True)  # of a box of features
-        trees = _Trees(driver, start)
+        trees = _CandidateTrees(driver, start)
         nodes = trees.convex_nodes()
         if len(nodes.X) > MAX_GROUPS:
             return self._search_many(driver, nodes)
@@ -390,7 +390,7 @@ def _lowered(bound: float, objective: float) -> float:
     return max(0.0, min(bound, objective) - ROUNDING * abs(objective))
 
 
-class _Trees:
+class _CandidateTrees:
     """Trees made from what a search finds, which the driver is offered."""
 
     def __init__(self, driver: Driver, start: Tree | None) -> None:

@@ -71,8 +71,8 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """Outcome of one case.
+class CaseResult:
+    """Result of one case.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ def run_conformance(
     *,
     opt_out: Mapping[str, str] | None = None,
     node_limit: Mapping[str, Any] | None = None,
-) -> list[Outcome]:
+) -> list[CaseResult]:
     """Run all cases on a solver.
 
     Parameters
@@ -117,7 +117,7 @@ def run_conformance(
 
     Returns
     -------
-    list of Outcome
+    list of CaseResult
         One per case, in the order of :data:`CASES`.
 
     Raises
@@ -178,24 +178,24 @@ def check_case(
         raise AssertionError(f"{case}: {outcome.verdict}: {outcome.detail}") from outcome.error
 
 
-def _run(case: Case, solver: Solver, reason: str | None, node_limit: Mapping[str, Any] | None) -> Outcome:
+def _run(case: Case, solver: Solver, reason: str | None, node_limit: Mapping[str, Any] | None) -> CaseResult:
     """Run one case; ``reason`` announces that it fails."""
     with TemporaryDirectory() as folder:
         trial = Trial(solver, Path(folder), node_limit or {})
         inapplicable = case.why_not(trial)
         if inapplicable and reason is None:
-            return Outcome(case.name, Verdict.NOT_APPLICABLE, inapplicable)
+            return CaseResult(case.name, Verdict.NOT_APPLICABLE, inapplicable)
         if inapplicable:
-            return Outcome(case.name, Verdict.OPT_OUT_IS_STALE, f"{inapplicable}: remove the opt-out")
+            return CaseResult(case.name, Verdict.OPT_OUT_IS_STALE, f"{inapplicable}: remove the opt-out")
         try:
             case.check(trial)
         except Exception as error:  # a solver on trial may raise anything
             if reason is not None:
-                return Outcome(case.name, Verdict.OPTED_OUT, reason)
-            return Outcome(case.name, Verdict.FAILED, f"{type(error).__name__}: {error}", error)
+                return CaseResult(case.name, Verdict.OPTED_OUT, reason)
+            return CaseResult(case.name, Verdict.FAILED, f"{type(error).__name__}: {error}", error)
     if reason is not None:
-        return Outcome(case.name, Verdict.OPT_OUT_IS_STALE, "the case passes: remove the opt-out")
-    return Outcome(case.name, Verdict.PASSED)
+        return CaseResult(case.name, Verdict.OPT_OUT_IS_STALE, "the case passes: remove the opt-out")
+    return CaseResult(case.name, Verdict.PASSED)
 
 
 def _check(opt_out: Mapping[str, str] | None) -> None:

@@ -15,7 +15,7 @@ from mipforest.problem.driver import Driver
 from mipforest.searches.routing import blocks as blocks_module
 from mipforest.searches.routing import plugin
 from mipforest.searches.routing.blocks import BlockBound, root_bound
-from mipforest.searches.routing.plugin import Routing, _Trees
+from mipforest.searches.routing.plugin import Routing, _CandidateTrees
 
 #: A bound is proven by duals that are solved to a relative accuracy of about 1e-5.
 GAP = 1e-6
@@ -30,8 +30,8 @@ def overlapping(seed: int, n: int, p: int = 2, *, weighted: bool = False) -> Dat
     return Dataset.from_arrays(X, y.astype(int), weights=rng.uniform(0.5, 2.0, n) if weighted else None)
 
 
-def block_bound(problem) -> tuple[BlockBound, _Trees]:
-    trees = _Trees(Driver(Routing(), problem), None)
+def block_bound(problem) -> tuple[BlockBound, _CandidateTrees]:
+    trees = _CandidateTrees(Driver(Routing(), problem), None)
     return BlockBound(trees.convex_nodes()), trees
 
 
@@ -82,7 +82,7 @@ def test_at_depth_three_it_is_below_every_tree(monkeypatch):
 
 def test_the_linear_terms_add_up_to_nothing_and_keep_what_the_root_pays():
     problem = Margot(C=1.0).build(overlapping(4, 240), 2)
-    nodes = _Trees(Driver(Routing(), problem), None).convex_nodes()
+    nodes = _CandidateTrees(Driver(Routing(), problem), None).convex_nodes()
     tree = problem.instance.known
     found = blocks_module._blocks(nodes, *blocks_module._root(nodes), tree.w, tree.b, 60)
     assert len(found) == 4
@@ -108,7 +108,7 @@ def test_many_samples_have_a_tree_and_a_bound_within_limits(monkeypatch):
     events = result.solution.events
     assert in_order([event.bound for event in events])
     assert in_order([-event.objective for event in events])
-    root = root_bound(_Trees(Driver(Routing(), problem), None).convex_nodes())
+    root = root_bound(_CandidateTrees(Driver(Routing(), problem), None).convex_nodes())
     assert less(root, result.bound)
     assert at_most(result.bound, result.objective)
 

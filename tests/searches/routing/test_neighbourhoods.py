@@ -7,7 +7,7 @@ from tolerance import less
 
 from formulations.margot import Margot
 from mipforest.problem.driver import Driver, Incumbent
-from mipforest.searches.routing.plugin import Routing, _Trees
+from mipforest.searches.routing.plugin import Routing, _CandidateTrees
 from mipforest.searches.routing.plunge import COMPLETE
 from mipforest.searches.routing.search import Neighbourhoods, near
 from mipforest.searches.routing.svm_backend import SvmBackend
@@ -34,7 +34,7 @@ def test_groups_close_to_a_hyperplane_wait_there_and_the_others_stay_where_the_t
 def poor():
     """A problem with a poor tree, the value of that, and a backend."""
     problem = Margot(C=(0.1, 100.0)).build(random_data(5, n=40, p=3), 2)
-    trees = _Trees(Driver(Routing(), problem), None)
+    trees = _CandidateTrees(Driver(Routing(), problem), None)
     known = random_tree(np.random.default_rng(0), problem.data, 2, epsilon=1e-3)
     trees._driver.incumbent = Incumbent(problem)
     trees._driver.incumbent.offer(known)

@@ -15,7 +15,7 @@ from mipforest.errors import Unsupported
 from mipforest.problem.driver import Driver
 from mipforest.searches.routing import search as search_module
 from mipforest.searches.routing import svm_backend
-from mipforest.searches.routing.plugin import Routing, _Trees
+from mipforest.searches.routing.plugin import Routing, _CandidateTrees
 from mipforest.searches.routing.search import RoutingSearch
 from mipforest.searches.routing.svm_backend import SvmBackend
 from mipforest.testing.formulation_conformance import repeated
@@ -174,7 +174,7 @@ def test_far_above_the_bound_it_looks_for_much_better_trees_first_and_stays_exac
     data = random_data(11, n=12, p=2)
     problem = Margot(C=(0.1, 10.0)).build(data, 2)
     optimum = problem.solve("routing", gap=GAP, time_limit=60, threads=1).objective
-    trees = _Trees(Driver(Routing(), problem), None)
+    trees = _CandidateTrees(Driver(Routing(), problem), None)
     backend = SvmBackend(trees.convex_nodes())
     search = RoutingSearch(backend, gap=GAP, complete=trees.realised, propose=lambda _: np.inf)
     reported = []
