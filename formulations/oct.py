@@ -136,6 +136,7 @@ class UnivariateLabels(LabelledTree):
 
     variants = ("tight", "valid", "paper")
     starts: ClassVar[tuple[str, ...]] = ("depth-two", "cart", "previous-depth")
+    simple_start = "cart"
     least_objective = 0.0
     takes_weights = True
     takes_sets = True
@@ -263,7 +264,7 @@ class UnivariateLabels(LabelledTree):
         if self.variant != "tight" or not is_begun_simply(data, topology):
             return None
         instance = replace(self, variant="valid").bind(data, topology, budget)
-        return replace(instance, known=self.start("cart", instance))
+        return replace(instance, known=self.start(self.simple_start, instance))
 
     def _searched(self, instance: OctInstance) -> tuple[Tree, RootValues]:
         """Search for the best tree; its value, and what is proven, are in errors."""

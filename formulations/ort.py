@@ -260,6 +260,7 @@ class Ort(ConstantLeafTree):
     source = "Dunn 2018, chapter 4"
     variants: ClassVar[tuple[str, ...]] = ("tight", "valid", "paper")
     starts = ("depth-two", "cart", "previous-depth")
+    simple_start = "cart"
     takes_sets = True
     refused_parameters = ONE_FEATURE
     # As for OCT: thresholds make the linear relaxation degenerate.
@@ -369,7 +370,7 @@ class Ort(ConstantLeafTree):
         if self.variant != "tight" or not is_begun_simply(data, topology):
             return None
         instance = replace(self, variant="valid").bind(data, topology, budget)
-        return replace(instance, known=self.start("cart", instance))
+        return replace(instance, known=self.start(self.simple_start, instance))
 
     def _searched(self, instance: OrtInstance) -> tuple[Tree, RootValues]:
         """Search for the best tree within a limit; return the best one found, and what is proven."""

@@ -20,6 +20,8 @@ from mipforest.trees.sides import midpoints
 
 #: Parts of the thresholds of a data set that are kept: as many as a few edits of a tree ask for.
 KEPT = 8
+#: Rows of ranks have numbers up to this, of 64 bits.
+MOST_NUMBERS = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,8 @@ class Thresholds:
         (g, p) distinct rows of the data.
     group
         (n,) the group of each sample: its row of ``X``.
+    distinct
+        The distinct values of each feature, ascending.
     feature, value
         (q,) feature and value of each threshold, ascending within a feature.
     first
@@ -46,6 +50,7 @@ class Thresholds:
 
     X: FloatArray
     group: IntArray
+    distinct: tuple[FloatArray, ...]
     feature: IntArray
     value: FloatArray
     first: IntArray
@@ -86,6 +91,7 @@ class Thresholds:
         few = Thresholds(
             X=X,
             group=group.ravel()[self.group],
+            distinct=tuple(self.distinct[j] for j in features),
             feature=np.repeat(np.arange(len(features)), sizes),
             value=self.value[numbers],
             first=np.concatenate([[0], np.cumsum(sizes)]),
@@ -124,6 +130,7 @@ class Thresholds:
         return Thresholds(
             X=np.hstack(columns),
             group=self.group,
+            distinct=self.distinct + tuple(np.unique(column) for (column,) in (new.T for new in columns[1:])),
             feature=np.concatenate([self.feature, np.repeat(np.arange(p, p + len(chosen)), sizes)]),
             value=np.concatenate([self.value, *(np.arange(size) + 0.5 for size in sizes)]),
             first=np.concatenate([self.first, len(self) + np.cumsum(sizes, dtype=np.int64)]),
@@ -160,11 +167,6 @@ class Thresholds:
         above[self.lowest] = False
         return np.flatnonzero(above)
 
-    @cached_property
-    def distinct(self) -> tuple[FloatArray, ...]:
-        """The distinct values of each feature, ascending."""
-        return tuple(np.unique(column) for column in self.X.T)
-
     def of_tree(self, tree: Tree) -> IntArray:
         """Return the (|B|,) threshold of each node of a univariate tree (scaled features), -1 where it has none."""
         chosen, used = chosen_features(tree), np.full(len(tree.w), -1)
@@ -199,28 +201,56 @@ class Thresholds:
 
 def find_thresholds(data: Dataset) -> Thresholds:
     """List the thresholds of a data set."""
-    rows, group = np.unique(data.X, axis=0, return_inverse=True)
-    ranked = [np.unique(column, return_inverse=True) for column in rows.T]
+    ranked = [_ranked(column) for column in data.X.T]
+    first_of, group = _distinct_rows(data.n, ranked)
+    rows = data.X[first_of]
     values = [midpoints(distinct) for distinct, _ in ranked]
     sizes = np.array([len(v) for v in values])
     first = np.concatenate([[0], np.cumsum(sizes)])
     # The lowest threshold that sends a value of rank r left is number r + 1; the greatest value is sent left by none.
+    ranks = [rank[first_of] for _, rank in ranked]
     entries = [
-        (np.flatnonzero(rank < sizes[j]), first[j] + rank[rank < sizes[j]])
-        for j, (_, rank) in enumerate(ranked)
+        (np.flatnonzero(rank < sizes[j]), first[j] + rank[rank < sizes[j]]) for j, rank in enumerate(ranks)
     ]
     row = np.concatenate([r for r, _ in entries])
     column = np.concatenate([c for _, c in entries])
     left = sparse.csr_array((np.ones(len(row)), (row, column)), shape=(len(rows), int(first[-1])))
     return Thresholds(
         X=rows,
-        group=group.ravel(),
+        group=group,
+        distinct=tuple(distinct for distinct, _ in ranked),
         feature=np.repeat(np.arange(data.p), sizes),
         value=np.concatenate([np.zeros(0), *values]),
         first=first,
         left=left,
         names=tuple(data.features.labels),
     )
+
+
+def _ranked(column: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the distinct values of a column, ascending, and the (n,) rank of each entry among them."""
+    ends = np.unique([column.min(), column.max()])
+    is_last = column == ends[-1]
+    if (is_last | (column == ends[0])).all():  # most columns of indicators: nothing is sorted
+        return ends, is_last.astype(np.int64) * (len(ends) - 1)
+    return np.unique(column, return_inverse=True)
+
+
+def _distinct_rows(n: int, ranked: list[tuple[FloatArray, IntArray]]) -> tuple[IntArray, IntArray]:
+    """Return a sample of each of the distinct rows, in their lexicographic order, and the (n,) row of each sample.
+
+    Ranks of many columns make one number, and rows that differ in some columns are not compared in others.
+    """
+    number, span = np.zeros(n, dtype=np.int64), 1
+    for distinct, rank in ranked:
+        if span * len(distinct) > MOST_NUMBERS:
+            found, number = np.unique(number, return_inverse=True)
+            span = len(found)
+            if span == n:
+                break
+        number, span = number * len(distinct) + rank, span * len(distinct)
+    _, first, group = np.unique(number, return_index=True, return_inverse=True)
+    return first, group
 
 
 # ------------------------------------------------------------------ trees

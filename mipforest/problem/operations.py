@@ -355,6 +355,8 @@ class StartOperations(ABC):
     name: ClassVar[str]
     #: Names of the starts it takes, the default first.
     starts: ClassVar[tuple[str, ...]] = ("cart",)
+    #: The one for a search that finds at once what the default one searches for; empty where that is the default.
+    simple_start: ClassVar[str] = ""
 
     def start(self, name: str, instance: Any, *, seed: int = 0) -> Fitted:
         """Return the tree of one of the :attr:`starts`.

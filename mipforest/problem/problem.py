@@ -416,7 +416,10 @@ def _searched(
     budget = problem.budget
     began = monotonic() - budget.excluded_seconds
     with budget.phase("start"):
-        start, refused = begun_with(problem, started(problem, settings.start, settings.seed).tree)
+        named = settings.start
+        if named == "default" and search.complete and settings.time_limit != 0 and not problem.instance.known:
+            named = problem.formulation.simple_start or named
+        start, refused = begun_with(problem, started(problem, named, settings.seed).tree)
         reduces = bool(problem.constraints) and search.reduces(problem, settings)
         if reduces:
             check_certificate(problem, settings)

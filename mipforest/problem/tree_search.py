@@ -519,9 +519,10 @@ def get_search(name: str) -> TreeSearch:
     return search
 
 
-def search_names() -> list[str]:
+@cache
+def search_names() -> tuple[str, ...]:
     """Return the names of all registered tree searches, without loading them."""
-    return sorted(entry_points(group=GROUP).names)
+    return tuple(sorted(entry_points(group=GROUP).names))
 
 
 def is_search(name: str) -> bool:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from mipforest.cli.main import app
 from mipforest.problem.registry import formulation_classes
-from mipforest.problem.tree_search import search_classes
+from mipforest.problem.tree_search import search_classes, search_names
 from mipforest.solvers.base import solver_classes
 
 ROOT = Path(__file__).parents[2]
@@ -47,10 +47,12 @@ def mipforest(tmp_path, monkeypatch):
     formulation_classes.cache_clear()
     solver_classes.cache_clear()
     search_classes.cache_clear()
+    search_names.cache_clear()
     yield lambda *arguments: CliRunner().invoke(app, arguments)
     formulation_classes.cache_clear()
     solver_classes.cache_clear()
     search_classes.cache_clear()
+    search_names.cache_clear()
 
 
 def test_the_formulation_is_found_and_solved(installed, mipforest):

@@ -118,9 +118,8 @@ def tiny_rows(loss: LeafLoss, real: Rows | None) -> Rows:
     labels = isinstance(loss, LabelLoss)
     X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1]) + (not labels)
     left = sparse.csr_array(np.tri(4, 3)[:, ::-1].copy())
-    tiny = Thresholds(
-        X, np.arange(4), np.zeros(3, np.int64), np.array([0.5, 1.5, 2.5]), np.array([0, 3]), left, ("x",)
-    )
+    feature, value, first = np.zeros(3, np.int64), np.array([0.5, 1.5, 2.5]), np.array([0, 3])
+    tiny = Thresholds(X, np.arange(4), (X[:, 0],), feature, value, first, left, ("x",))
     rows, _ = rows_of(UnivariateProblem(thresholds=tiny, y=y, loss=ClassLoss() if labels else loss))
     if real is None:
         return rows
