@@ -208,10 +208,11 @@ def with_cheapest_labels(tree: Tree, instance: ClassTreeInstance) -> Tree:
 def relative_loss(tree: Tree, instance: ClassTreeInstance) -> float:
     """Return the charges of a tree over Lhat, by the definition; inf where a leaf in use holds too few samples."""
     data, routing = instance.data, instance.routing
-    size = leaves_of(tree, data.X).sum(axis=0)
+    leaf = tree.apply(data.X) - tree.topology.n_branches
+    size = np.bincount(leaf, minlength=tree.topology.n_leaves)
     if ((size > 0) & (size < routing.N_min)).any():
         return float("inf")
-    predicted = tree.predict(data.X).astype(np.int64)
+    predicted = tree.leaf_value[leaf].astype(np.int64)
     return instance.loss.total(predicted, data.y, data.weights) / instance.baseline
 
 

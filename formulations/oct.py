@@ -70,12 +70,12 @@ from formulations.splits.univariate import (
     RootValues,
     ThresholdRouting,
     UnivariateRouting,
-    best_pruned,
     check_leaf_size,
     declare_hierarchy,
     is_begun_simply,
     root_bound,
     search_by_root,
+    with_paying_splits,
     without_splits,
 )
 from mipforest.arrays import FloatArray, IntArray
@@ -313,11 +313,11 @@ class UnivariateLabels(LabelledTree):
     def polish(self, tree: Tree, instance: OctInstance) -> Tree:
         """Prune to the best subtree under the objective, from the leaves up, and relabel the leaves."""
         splits = univariate_tree(instance.data, instance.topology, chosen_features(tree), -tree.b)
-        return best_pruned(
-            splits,
-            lambda fewer: with_cheapest_labels(fewer, instance),
-            lambda pruned: self.evaluate(pruned, instance),
-        )
+        passed = splits.decision_path(instance.data.X).T.astype(float)
+        size, alone = passed.sum(axis=1), (passed @ instance.charges).min(axis=1)
+        alone[(size > 0) & (size < self.N_min)] = np.inf
+        split_cost = np.full(instance.topology.n_branches, self.alpha * instance.baseline)
+        return with_cheapest_labels(with_paying_splits(splits, split_cost, alone), instance)
 
 
 def _gains(group: IntArray, charges: FloatArray) -> FloatArray:

@@ -657,30 +657,6 @@ def without_splits(tree: Tree, nodes: Sequence[int]) -> Tree:
     return replace(tree, w=np.where(dropped[:, None], 0.0, tree.w), b=np.where(dropped, 0.0, tree.b))
 
 
-def best_pruned(splits: Tree, with_leaves: Callable[[Tree], Tree], value: Callable[[Tree], float]) -> Tree:
-    """Return a tree without the subtrees that do not pay for themselves, tried from the leaves up.
-
-    Parameters
-    ----------
-    splits
-        A tree whose leaves are still to be fitted.
-    with_leaves
-        Returns the tree of some splits with its best leaves.
-    value
-        Returns the objective of a tree.
-    """
-    best = with_leaves(splits)
-    best_value = value(best)
-    for t in reversed(splits.topology.branches):
-        if not splits.w[t].any():
-            continue
-        fewer = without_splits(splits, [t])
-        candidate = with_leaves(fewer)
-        if (candidate_value := value(candidate)) <= best_value:
-            splits, best, best_value = fewer, candidate, candidate_value
-    return best
-
-
 def with_paying_splits(tree: Tree, split_cost: FloatArray, alone: FloatArray) -> Tree:
     """Take back splits that do not pay for themselves, from the leaves up.
 
