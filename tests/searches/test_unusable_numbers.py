@@ -18,7 +18,7 @@ from mipforest.problem.driver import Driver
 from mipforest.problem.registry import get_formulation
 from mipforest.problem.structure import TreeCharges
 from mipforest.searches.numbers import LARGEST, require, require_charges, require_limits
-from mipforest.searches.routing.plugin import Routing, _Trees
+from mipforest.searches.routing.plugin import Routing, _CandidateTrees
 
 PROGRAM = Path(__file__).with_name("unusable_numbers.py")
 
@@ -93,4 +93,4 @@ def test_without_a_tree_that_bounds_the_nodes_routing_says_so():
     some = next(iter(problem.model.variables.values()))
     problem.model.add("never", (some - some).sum() >= 1)
     with pytest.raises(Unsupported, match=r"routing has no tree to begin with.*solver='highs'"):
-        _Trees(Driver(Routing(), problem), None).convex_nodes()
+        _CandidateTrees(Driver(Routing(), problem), None).convex_nodes()
