@@ -282,7 +282,7 @@ def test_many_bounds_within_limits_on_labels_are_those_of_their_prices(tmp_path,
     hold_for_all(lambda seed: check_labels(seed, tmp_path / "proof.gz", second), range(FEW, FEW + MANY))
 
 
-@pytest.mark.parametrize("n", [60, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [30, pytest.param(1500, marks=pytest.mark.slow)])
 def test_whatever_is_changed_of_limits_on_labels_is_refused_or_true(tmp_path, second, n):
     chance, path, accepted, known = Random(n), tmp_path / "proof.gz", 0, {}
     proofs = [lines for seed in range(12) if (lines := check_labels(seed, path, second))]
@@ -331,7 +331,7 @@ def proofs(tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize("n", [100, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [50, pytest.param(2000, marks=pytest.mark.slow)])
 def test_whatever_is_changed_is_refused_or_true(tmp_path, proofs, second, n):
     chance, path, accepted, known = Random(n), tmp_path / "proof.gz", 0, {}
     for k in range(n):

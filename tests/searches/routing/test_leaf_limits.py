@@ -48,7 +48,7 @@ def case(seed, n=12):
     return problem
 
 
-@pytest.mark.first_cases(8)
+@pytest.mark.first_cases(4)
 @pytest.mark.parametrize("seed", range(90))
 def test_the_matrix_solver_finds_the_same_optimum(seed):
     problem = case(seed)
@@ -72,7 +72,7 @@ def random_limits(rng, depth, n_groups):
     )
 
 
-@pytest.mark.first_cases(40)
+@pytest.mark.first_cases(20)
 @pytest.mark.parametrize("seed", range(400))
 def test_what_is_left_out_extends_to_no_assignment_within_limits(seed):
     """Enumeration of the leaves of all groups: sides are forced, and nodes cut off, where all others break a limit."""
