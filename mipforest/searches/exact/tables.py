@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.objectives.leaf_losses import LabelLoss, LeafLoss
 from mipforest.searches.addresses import words_of
+from mipforest.searches.exact.binned import BinnedSide, BinnedTables, note_all_bins
 from mipforest.searches.exact.classes import LabelPart, ManyClasses, TwoClasses
 from mipforest.searches.exact.covers import INTERVAL, NO_LIMIT, OF_SIDE, Cover, Workspace
 from mipforest.searches.exact.domains import OUT, any_split
@@ -257,6 +258,8 @@ class LossTables:
         def put(tables: Any) -> Any:
             if isinstance(tables, GatheredTables):
                 return tables._replace(classes=put(tables.classes))
+            if isinstance(tables, BinnedTables):
+                return tables._replace(plain=put(tables.plain))
             if isinstance(tables, PlainTables):
                 tables = tables._replace(parts_none=int(parts_none))
             return tables._replace(use=use, group=group)
@@ -269,6 +272,9 @@ class LossTables:
             sized = words if plain is own else words_of(plain)
         return LossTables(own, plain, self.loops._replace(words=words, sized=sized, must=must))
 
+
+#: Most bins of a feature, and fewest; rows of a bin at least; and most bytes of the sums by bins of a side.
+MAX_BINS, LEAST_BINS, ROWS_OF_BIN, MAX_SUMS = 64, 8, 32, 100_000_000
 
 #: Numbers of rows, features times rows, up to which tables are kept.
 MAX_KEPT = 1_000_000
@@ -318,6 +324,8 @@ def _at_work(tables: Any, rows: Any) -> RowsAtWork:
     """Return rows with memory for what walks over them write."""
     if isinstance(tables, GatheredTables):
         return _at_work(tables.classes, rows)
+    if isinstance(tables, BinnedTables):
+        return _at_work(tables.plain, rows)
     kind = np.float64 if tables.below.dtype.kind == "f" else np.int64
     K = -(-tables.below.shape[2] // CLASSES_AT_A_TIME) * CLASSES_AT_A_TIME
     return RowsAtWork(rows, np.zeros(K, kind), np.zeros(OUT, kind))
@@ -337,7 +345,7 @@ def tables_of(rows: Rows) -> LossTables:
 
 
 def _tables_of(rows: Rows) -> LossTables:
-    own = plain_tables(rows) if rows.kind is None else _walked_tables(rows)
+    own = _scanned_tables(rows) if rows.kind is None else _walked_tables(rows)
     plain, size_below = None, None
     if rows.N_min > 1:
         plain = own if isinstance(own, PlainTables) else plain_tables(rows)
@@ -427,6 +435,50 @@ def _walked_tables(rows: Rows) -> Any:
     return GatheredTables(tables, row, rows.rank.astype(short))
 
 
+def _scanned_tables(rows: Rows) -> Any:
+    """Return the tables of a loss that vector walks do not take: with bins where these pay, or plain ones."""
+    plain = plain_tables(rows)
+    (p, n), is_label = rows.rank.shape, rows.predicts_labels
+    statistics, kind = rows.statistics, np.dtype(np.float64)
+    if is_label:
+        # What is saved by each label against the costliest one of its target.
+        blocks = statistics.reshape(n, rows.loss.n_labels, -1)
+        most = blocks.max(axis=2, keepdims=True)
+        entries = np.column_stack([most.sum(axis=(1, 2)), (most - blocks).reshape(n, -1)])
+        if (entries == np.rint(entries)).all() and np.abs(entries).sum() < MAX_WEIGHT:
+            kind = np.dtype(np.int32)
+    else:
+        entries = np.column_stack([statistics[:, -1], statistics[:, :-1]])
+    V = entries.shape[1]
+    fit = int(np.sqrt(MAX_SUMS / (kind.itemsize * V))) // max(1, p)
+    B = min(MAX_BINS, fit, n // ROWS_OF_BIN)
+    if rows.loss.name == "absolute" or not rows.loss.has_sums or B < LEAST_BINS:
+        return plain
+    U = int(rows.n_values.max())
+    B = min(B, U)
+    bin_of = np.zeros((p, U), np.uint8)
+    for f in range(p):
+        # As many rows in each; a value is in one bin.
+        before = np.bincount(rows.rank[f], minlength=U).cumsum() - np.bincount(rows.rank[f], minlength=U)
+        own = np.unique(before * B // n, return_inverse=True)[1] if rows.n_values[f] > B else np.arange(U)
+        bin_of[f, : rows.n_values[f]] = own[: rows.n_values[f]]
+        bin_of[f, rows.n_values[f] :] = B - 1
+    ranks = np.zeros((p, B), np.int64)
+    for f in range(p):
+        ranks[f] = np.bincount(bin_of[f, : rows.n_values[f]], minlength=B)
+    row, column = np.nonzero(entries)
+    return BinnedTables(
+        plain=plain,
+        bin=bin_of,
+        bin_of_row=np.take_along_axis(bin_of, rows.rank.astype(np.int64), axis=1),
+        is_wide=(ranks > 1).astype(np.uint8),
+        first=np.searchsorted(row, np.arange(n + 1)),
+        column=column.astype(np.int32),
+        amount=entries[row, column].astype(kind),
+        columns=np.zeros(V, np.uint8),
+    )
+
+
 def plain_tables(rows: Rows) -> PlainTables:
     """Return the tables for plain loops."""
     (p, n), statistics = rows.rank.shape, rows.statistics
@@ -465,6 +517,9 @@ def _sides_of(tables: Any) -> tuple[Any, Any]:
     if isinstance(tables, PlainTables):
         order = np.empty_like(tables.order)
         return _plain_side(tables, order), _plain_side(tables, order)
+    if isinstance(tables, BinnedTables):
+        one, other = _sides_of(tables.plain)
+        return _binned_side(tables, one), _binned_side(tables, other)
     if isinstance(tables, GatheredTables):
         walk = tables.classes.walk
         return _gathered(tables, np.empty_like(walk)), _gathered(tables, np.empty_like(walk))
@@ -499,6 +554,10 @@ def _all_rows(tables: Any) -> Any:
         side = _plain_side(tables, tables.order)
         take_all(tables, side)
         return side
+    if isinstance(tables, BinnedTables):
+        every = _binned_side(tables, _all_rows(tables.plain))
+        note_all_bins(tables, every)
+        return every
     if isinstance(tables, GatheredTables):
         return _gathered(tables, tables.classes.walk)
     if isinstance(tables, TwoClasses):
@@ -516,6 +575,22 @@ def _gathered(tables: GatheredTables, walk: NDArray[Any]) -> GatheredSide:
     C = min(p, max(2, MAX_GATHERED // (tables.rank.itemsize * p * N)))
     ranks = np.empty((C, p, N), tables.rank.dtype)
     return GatheredSide(walk, ranks, np.full(C, -1), np.zeros(C, np.int64), np.zeros(1, np.int64))
+
+
+def _binned_side(tables: BinnedTables, plain: PlainSide) -> BinnedSide:
+    """Return a side of tables with bins, whose rows are in the orders of a plain one."""
+    (p, B), V, kind = tables.is_wide.shape, len(tables.columns), tables.amount.dtype
+    return BinnedSide(
+        plain,
+        np.zeros((p, B + 1), np.int64),
+        np.empty((p, B + 1, p, V, B), kind),
+        np.zeros(p + 1, np.int64),
+        np.zeros((p, V, B), kind),
+        np.zeros((2, p, V, B), kind),
+        np.zeros((4, B), kind),
+        np.zeros((2, p, B)),
+        np.zeros((2, V), kind),
+    )
 
 
 def _plain_side(tables: PlainTables, order: Int32Array) -> PlainSide:
