@@ -41,7 +41,7 @@ class BinnedTables(NamedTuple):
     bin
         (p, U) bin of each rank of each feature.
     bin_of_row
-        (p, n) bin of each row in each feature.
+        (n, p) bin of each row in each feature.
     is_wide
         (p, B) whether a bin has several ranks.
     first, column, amount
@@ -72,9 +72,8 @@ class BinnedSide(NamedTuple):
         (p, B + 1) first place of each bin in the order of each feature.
     sums
         (p, B + 1, p, V, B) of each feature, over the rows in its first bins, by the bins of each feature.
-    asked
-        (p + 1,) how often each feature was asked for since the rows are those of the side; last, whether ``whole`` is of
-        these.
+    known
+        (p + 1,) whether the sums of each feature are those of the rows of the side; last, whether ``whole`` is.
     whole
         (p, V, B) over all rows up to each bin.
     part
@@ -90,16 +89,12 @@ class BinnedSide(NamedTuple):
     plain: PlainSide
     start: IntArray
     sums: NDArray[Any]
-    asked: IntArray
+    known: IntArray
     whole: NDArray[Any]
     part: NDArray[Any]
     lines: NDArray[Any]
     bound: FloatArray
     now: NDArray[Any]
-
-
-#: How often a feature is asked for before its sums are kept: until then, rows are added one by one.
-KEPT_FROM = 2
 
 
 # ---------------------------------------------------------------------- sides
@@ -119,16 +114,16 @@ def note_bins(tables: BinnedTables, side: BinnedSide) -> None:
     p, B = tables.is_wide.shape
     begin, m = side.plain.span[0], side.plain.span[1]
     for g in range(p):
-        start, order, bins = side.start[g], side.plain.order[g], tables.bin_of_row[g]
+        start, order, bins = side.start[g], side.plain.order[g], tables.bin_of_row
         for b in range(B + 1):
             start[b] = 0
         for i in range(begin, begin + m):
-            start[bins[order[i]] + 1] += 1
+            start[bins[order[i], g] + 1] += 1
         start[0] = begin
         for b in range(B):
             start[b + 1] += start[b]
     for g in range(p + 1):
-        side.asked[g] = 0
+        side.known[g] = 0
 
 
 @kernel
@@ -148,10 +143,11 @@ def _add(
     """Add the entries of the rows in some places of an order to sums (p, V, B) by bins, or take them off."""
     for i in range(begin, end):
         row = order[i]
-        for e in range(first[row], first[row + 1]):
-            v, x = column[e], sign * amount[e]
-            for g in range(to.shape[0]):
-                to[g, v, bins[g, row]] += x
+        begin_entries, end_entries = first[row], first[row + 1]
+        for g in range(to.shape[0]):
+            own, b = to[g], bins[row, g]
+            for e in range(begin_entries, end_entries):
+                own[column[e], b] += sign * amount[e]
 
 
 @kernel
@@ -174,20 +170,16 @@ def _keep_sums(tables: BinnedTables, rows: BinnedSide, f: int) -> None:
 def _sum_below(tables: BinnedTables, rows: BinnedSide, f: int, t: int, to: NDArray[Any]) -> None:
     """Write the sums over the rows of a side below a rank up to each bin of each feature."""
     order, rank, start, size = rows.plain.order[f], tables.plain.rank[f], rows.start[f], to.size
-    flat, is_kept, b = to.reshape(size), rows.asked[f] > KEPT_FROM, int(tables.bin[f, t])
+    b = int(tables.bin[f, t])
     begin, end = start[b], start[b + 1]
     middle = begin
     while middle < end and rank[order[middle]] < t:
         middle += 1
-    upwards = not is_kept or middle - begin <= end - middle
-    if is_kept:
-        known = rows.sums[f, b if upwards else b + 1].reshape(size)
-        for j in range(size):
-            flat[j] = known[j]
-    else:
-        begin = start[0]
-        for j in range(size):
-            flat[j] = 0
+    # From the nearer side of the bin.
+    upwards = middle - begin <= end - middle
+    flat, known = to.reshape(size), rows.sums[f, b if upwards else b + 1].reshape(size)
+    for j in range(size):
+        flat[j] = known[j]
     _add(
         order, begin if upwards else middle, middle if upwards else end, 1 if upwards else -1, tables.bin_of_row,
         tables.first, tables.column, tables.amount, to,
@@ -209,19 +201,16 @@ def _cumulate(sums: NDArray[Any]) -> None:
 
 @kernel
 def _prepare(tables: BinnedTables, rows: BinnedSide, f: int) -> None:
-    """Keep the sums of a feature that is asked for often, and those over all rows."""
-    p = len(rows.start)
-    rows.asked[f] += 1
-    if rows.asked[f] == KEPT_FROM + 1:
+    """Write the sums of a feature, and those over all rows, where they are those of another side."""
+    p, size = len(rows.start), rows.whole.size
+    if rows.known[f] == 0:
+        rows.known[f] = 1
         _keep_sums(tables, rows, f)
-    if rows.asked[p] == 0:
-        rows.asked[p] = 1
-        size = rows.whole.size
-        rows.whole.reshape(size)[:] = 0
-        _add(
-            rows.plain.order[f], rows.start[f, 0], rows.start[f, -1], 1, tables.bin_of_row, tables.first,
-            tables.column, tables.amount, rows.whole,
-        )  # fmt: skip
+    if rows.known[p] == 0:
+        rows.known[p] = 1
+        whole, last = rows.whole.reshape(size), rows.sums[f, -1].reshape(size)
+        for j in range(size):
+            whole[j] = last[j]
         _cumulate(rows.whole)
 
 

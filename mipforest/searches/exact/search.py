@@ -21,7 +21,7 @@ from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, Cover
 from mipforest.searches.exact.pair_counts import PairSearch, are_faster
 from mipforest.searches.exact.side_bounds import KEPT_DEPTH, Losses, keep_sides, known_sides
 from mipforest.searches.exact.slices import CoverSlices, SlicedProblem, SlicedSearch
-from mipforest.searches.exact.tables import MAX_BYTES, MAX_SHORT_RANKS, Rows, bytes_of_ranks, kind_of
+from mipforest.searches.exact.tables import MAX_BYTES, MAX_SHORT_RANKS, Rows, bins_of, bytes_of_ranks, kind_of
 from mipforest.searches.numbers import ANY_SIZE, require, require_charges, require_limits
 from mipforest.searches.workers import Workers
 from mipforest.time_budget import TimeBudget
@@ -105,8 +105,10 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
             rows = tiny_rows(loss, None if problem is None else rows_of(problem)[0])
             for levels in (2,) if depth == 2 else (3,) if depth > 2 else ():
                 kind = CoverSearch if problem is None else search_for(rows_of(problem)[0], levels)
-                search = kind(rows, levels, cost=0.0, tolerance=0.0, incumbent=np.inf)
-                search.compile(is_long=is_long, is_short=not is_long or depth > 3)
+                # Deeper, sides of few rows have no bins.
+                for some in (rows, replace(rows, n_bins=0)) if rows.n_bins and depth > 3 else (rows,):
+                    search = kind(some, levels, cost=0.0, tolerance=0.0, incumbent=np.inf)
+                    search.compile(is_long=is_long, is_short=not is_long or depth > 3)
             if depth == 1 and not rows.loss.has_sums:
                 rows.splits(0.0)
 
@@ -124,14 +126,22 @@ def tiny_rows(loss: LeafLoss, real: Rows | None) -> Rows:
     if real is None:
         return rows
     if labels and not real.of_classes:
-        rows = replace(rows, of_classes=False, value=rows.statistics)
+        # Whole numbers are summed as such, where statistics are many.
+        V, part = real.value.shape[1], 0.0 if (real.value == np.rint(real.value)).all() else 0.5
+        value = np.arange(4.0 * V).reshape(4, V) % 2 + part
+        rows = replace(rows, loss=real.loss, of_classes=False, value=value)
     if real.of_classes and real.n_classes > 2:
         rows = replace(rows, n_classes=3)
     # What is compiled depends on the types of weights and ranks, and on leaf sizes.
     most = int(real.n_values.max(initial=1))
     n_values = np.full(1, most) if most > MAX_SHORT_RANKS else rows.n_values
     return replace(
-        rows, kind=real.kind, is_gathered=real.is_gathered, N_min=min(2, real.N_min), n_values=n_values
+        rows,
+        kind=real.kind,
+        is_gathered=real.is_gathered,
+        n_bins=min(2, real.n_bins),
+        N_min=min(2, real.N_min),
+        n_values=n_values,
     )
 
 
@@ -353,6 +363,7 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
         kind=kind,
         of_classes=of_classes,
         is_gathered=of_classes and not fits,
+        n_bins=bins_of(*rank.shape, value.shape[1]) if kind is None and loss.has_sums else 0,
     )
     return rows, base
 

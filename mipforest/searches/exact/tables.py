@@ -70,6 +70,8 @@ class Rows:
         Whether a row has a class, and every wrong prediction for it costs its weight.
     is_gathered
         Whether the ranks of classes by slot are gathered where they are asked for.
+    n_bins
+        Number of bins of a feature, of losses that vector walks do not take; 0 for plain loops.
     """
 
     loss: LeafLoss
@@ -84,6 +86,7 @@ class Rows:
     kind: np.dtype[Any] | None
     of_classes: bool = False
     is_gathered: bool = False
+    n_bins: int = 0
 
     def take(self, chosen: BoolArray) -> Rows:
         """Return some of the rows; ranks stay those of all."""
@@ -96,6 +99,7 @@ class Rows:
             value=np.ascontiguousarray(self.value[chosen]),
             target=self.target[chosen],
             size=self.size[chosen],
+            n_bins=min(self.n_bins, bins_of(len(self.rank), int(chosen.sum()), self.value.shape[1])),
         )
 
     @property
@@ -200,6 +204,13 @@ def kind_of(rows: int, weight: FloatArray) -> np.dtype[Any]:
     # Wherever chunks begin, none is heavier than the heaviest rows together.
     heaviest = np.partition(weight, -steps)[-steps:].sum() if steps else 0.0
     return np.dtype(np.int16 if heaviest <= MAX_CHUNK_WEIGHT else np.int32)
+
+
+def bins_of(p: int, n: int, n_statistics: int) -> int:
+    """Return the number of bins of each of p features for n rows with some statistics; 0 where bins do not pay."""
+    fit = int(np.sqrt(MAX_SUMS / (8 * (n_statistics + 1)))) // max(1, p)
+    B = min(MAX_BINS, fit, n // ROWS_OF_BIN)
+    return B if B >= LEAST_BINS else 0
 
 
 def bytes_of_ranks(rows: int, p: int, n_values: int) -> int:
@@ -438,9 +449,11 @@ def _walked_tables(rows: Rows) -> Any:
 def _scanned_tables(rows: Rows) -> Any:
     """Return the tables of a loss that vector walks do not take: with bins where these pay, or plain ones."""
     plain = plain_tables(rows)
-    (p, n), is_label = rows.rank.shape, rows.predicts_labels
+    if not rows.n_bins:
+        return plain
+    (p, n), B, U = rows.rank.shape, rows.n_bins, int(rows.n_values.max())
     statistics, kind = rows.statistics, np.dtype(np.float64)
-    if is_label:
+    if rows.predicts_labels:
         # What is saved by each label against the costliest one of its target.
         blocks = statistics.reshape(n, rows.loss.n_labels, -1)
         most = blocks.max(axis=2, keepdims=True)
@@ -449,13 +462,6 @@ def _scanned_tables(rows: Rows) -> Any:
             kind = np.dtype(np.int32)
     else:
         entries = np.column_stack([statistics[:, -1], statistics[:, :-1]])
-    V = entries.shape[1]
-    fit = int(np.sqrt(MAX_SUMS / (kind.itemsize * V))) // max(1, p)
-    B = min(MAX_BINS, fit, n // ROWS_OF_BIN)
-    if rows.loss.name == "absolute" or not rows.loss.has_sums or B < LEAST_BINS:
-        return plain
-    U = int(rows.n_values.max())
-    B = min(B, U)
     bin_of = np.zeros((p, U), np.uint8)
     for f in range(p):
         # As many rows in each; a value is in one bin.
@@ -470,12 +476,12 @@ def _scanned_tables(rows: Rows) -> Any:
     return BinnedTables(
         plain=plain,
         bin=bin_of,
-        bin_of_row=np.take_along_axis(bin_of, rows.rank.astype(np.int64), axis=1),
+        bin_of_row=np.ascontiguousarray(np.take_along_axis(bin_of, rows.rank.astype(np.int64), axis=1).T),
         is_wide=(ranks > 1).astype(np.uint8),
         first=np.searchsorted(row, np.arange(n + 1)),
         column=column.astype(np.int32),
         amount=entries[row, column].astype(kind),
-        columns=np.zeros(V, np.uint8),
+        columns=np.zeros(entries.shape[1], np.uint8),
     )
 
 
