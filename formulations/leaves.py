@@ -245,7 +245,7 @@ class ClassTreeExpressions(RoutingExpressions):
     def alike(self, tree: Tree, *, labels: bool) -> dict[str, tuple[FloatArray, FloatArray]] | None:
         bounds = super().alike(tree, labels=labels)
         if bounds is not None and labels:
-            own = np.eye(len(self.data.classes))[tree.leaf_value].T
+            own = self.data.label_indicators(tree.leaf_value).T.astype(float)
             holds = leaves_of(tree, self.routing.rows).any(axis=0)
             bounds["c"] = np.where(holds, own, 0.0), np.where(holds, own, 1.0)
         return bounds
@@ -257,7 +257,7 @@ class ClassTreeExpressions(RoutingExpressions):
         """
         m, changes, group = self.m, built.changes(), self.routing.group
         columns, n = {block.name: block for block in changes.form.columns}, changes.form.n_columns
-        labels = {f"predicted_{k}": k for k in range(len(self.data.classes)) if f"predicted_{k}" in columns}
+        labels = {f"predicted_{k}": k for k in range(len(self.data.label_names)) if f"predicted_{k}" in columns}
         products = {f"{name}_{row}" for name in labels for row in ("in_leaf", "labelled", "both")}
         assigned = (
             set() if "z" in built.blocks or "z" not in columns else set(ThresholdRouting.assignment_rows)
@@ -283,7 +283,7 @@ class ClassTreeExpressions(RoutingExpressions):
             for block in rows
             for i in range(block.size)
         ]
-        use = np.zeros((len(names), len(group), len(self.data.classes)))
+        use = np.zeros((len(names), len(group), len(self.data.label_names)))
         read, sizes = np.zeros(n, dtype=bool), np.bincount(group)
         is_sum = np.ones(len(names), dtype=bool)
         A = sparse.vstack([sparse.csr_array((0, n)), *(_over(block, n) for block in rows)], format="csr")
@@ -322,9 +322,9 @@ class ClassTreeExpressions(RoutingExpressions):
 
     def encode(self, tree: Tree) -> dict[str, FloatArray]:
         z, added = leaves_of(tree, self.routing.rows), super().encode(tree)
-        for k in range(len(self.data.classes)):
+        for k, labelled in enumerate(self.data.label_indicators(tree.leaf_value).T):
             if f"predicted_{k}" in self.m.variables:
-                added[f"predicted_{k}"] = z * (tree.leaf_value == k)
+                added[f"predicted_{k}"] = z * labelled
         return added
 
 

@@ -62,6 +62,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from formulations.leaves import ClassTreeExpressions
 from formulations.ort import ConstantLeaves, Ort, OrtInstance, grouped, range_of_means
 from formulations.splits.univariate import check_leaf_size, leaves_of
 from mipforest.arrays import FloatArray, IntArray
@@ -69,7 +70,10 @@ from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import LabelsLoss, LeafLoss, SquaredLoss
+from mipforest.problem.expressions import TreeExpressions
+from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.parameters import ParameterError, TargetWeights, parameter
+from mipforest.problem.structure import LabelSums
 from mipforest.trees import Topology, Tree
 
 
@@ -165,11 +169,8 @@ class Multi(Ort):
     def _declare_labels(self, m: Model, instance: OrtInstance) -> LinearExpr:
         z, leaves, labels = m["z"], instance.topology.leaves, instance.data.target_classes
         target, saved, most = self._savings(instance)
-        names = [
-            f"{name}={label}" for name, of in zip(instance.data.targets, labels, strict=True) for label in of
-        ]
         group, label = np.nonzero(saved)
-        c = m.binary("c", (names, leaves), meaning="1 for the label of a target that a leaf predicts")
+        c = m.binary("c", (list(instance.data.label_names), leaves), meaning="1 for the label of a target that a leaf predicts")
         q = m.nonnegative(
             "q",
             (len(group), leaves),
@@ -203,6 +204,17 @@ class Multi(Ort):
         worst = np.maximum.reduceat(charged, first, axis=1)
         return target, worst[:, target] - charged, float(worst.sum())
 
+    # ------------------------------------------------------------------ what constraints read
+
+    def expressions(self, m: Model, instance: OrtInstance) -> TreeExpressions:
+        if not instance.data.target_classes:
+            return super().expressions(m, instance)
+        return ClassTreeExpressions(self.name, m, instance.data, instance.topology, instance.routing)
+
+    def label_sums(self, m: Model, instance: OrtInstance, built: BuiltModel) -> LabelSums | None:
+        expressions = self.expressions(m, instance)
+        return expressions.label_sums(built) if isinstance(expressions, ClassTreeExpressions) else None
+
     # ------------------------------------------------------------------ trees
 
     def encode(self, tree: Tree, instance: OrtInstance) -> dict[str, FloatArray]:
@@ -222,10 +234,10 @@ class Multi(Ort):
         if isinstance(instance.leaves.loss, LabelsLoss):
             target = self._savings(instance)[0]
             of_target = np.split(np.asarray(values["c"]), np.flatnonzero(np.diff(target)) + 1)
-            own = np.column_stack([c.argmax(axis=0) for c in of_target])
-        else:
-            own = instance.leaves.unscaled(values["beta0"])
+            # Rows may ask for the labels of empty leaves, too.
+            return replace(fitted, leaf_value=np.column_stack([c.argmax(axis=0) for c in of_target]).astype(float))
         # What an empty leaf predicts counts for nothing: it takes what suits its ancestors.
+        own = instance.leaves.unscaled(values["beta0"])
         return replace(fitted, leaf_value=np.where(holds[:, None], own, fitted.leaf_value))
 
     def evaluate(self, tree: Tree, instance: OrtInstance) -> float:

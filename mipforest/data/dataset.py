@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import table as tables
 from mipforest.data.convention import PLAIN, Convention, DateOrder, Dates, read_columns
 from mipforest.data.encoding import Column, Encoding, Scaling, UnseenLevelError
@@ -168,6 +168,30 @@ class Dataset:
         if self.targets:
             what = f"{len(self.targets)} targets"
         return f"Dataset({self.name!r}: {self.n} samples, {self.p} features, {what})"
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """Names of all labels that are predicted: the classes; of several targets ``target=label``, one after another.
+
+        Empty where numbers are predicted.
+        """
+        each = zip(self.targets, self.target_classes, strict=False)
+        return tuple(f"{name}={label}" for name, of in each for label in of) if self.targets else self.classes
+
+    def label_indicators(self, values: ArrayLike) -> BoolArray:
+        """Return (m, K) which of all labels, as of :attr:`label_names`, samples or leaves have.
+
+        Parameters
+        ----------
+        values
+            (m,) numbers of classes; (m, T) of several targets.
+        """
+        numbers = np.asarray(values, dtype=np.int64)
+        if not self.targets:
+            found: BoolArray = numbers[:, None] == np.arange(len(self.classes))
+            return found
+        of_targets = zip(numbers.T, self.target_classes, strict=True)
+        return np.column_stack([own[:, None] == np.arange(len(of)) for own, of in of_targets])
 
     @property
     def sizes(self) -> FloatArray:

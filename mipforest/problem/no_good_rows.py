@@ -33,7 +33,7 @@ from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.columns import column_of_features
 from mipforest.heuristics.thresholds import chosen_features
-from mipforest.problem.constraints import LabelRows, TreeRows
+from mipforest.problem.constraints import OfLabels, TreeRows
 from mipforest.problem.expressions import Expression
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.proofs import same_value
@@ -69,7 +69,7 @@ def key_of(tree: Tree, data: Dataset, *, labelled: bool) -> Key:
 def refusal_of_labels(problem: ProblemData) -> str:
     """Say why trees are not listed under any labels that a model allows; empty where the best ones will do."""
     by_hand = problem.changed() and not (problem.constraints and problem.is_stated)
-    by_hand |= any(isinstance(one, LabelRows | TreeRows) for one in problem.constraints)
+    by_hand |= any(isinstance(one, OfLabels | TreeRows) for one in problem.constraints)
     several = len(problem.data.target_classes) > 1
     return "rows were added, which may bound the labels of several targets" if by_hand and several else ""
 

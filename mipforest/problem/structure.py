@@ -17,6 +17,8 @@ Another package may add its own: any class with :attr:`Structure.words`.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
@@ -24,7 +26,7 @@ import numpy as np
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.heuristics.thresholds import Thresholds
-from mipforest.objectives.leaf_losses import ClassLoss, LabelLoss, LeafLoss, PrescriptionLoss
+from mipforest.objectives.leaf_losses import ClassLoss, LabelLoss, LeafLoss, PrescriptionLoss, TableLoss
 
 
 class Structure(Protocol):
@@ -107,6 +109,23 @@ class TreeCharges:
         weight = None if self.weight is None else np.asarray(self.weight)[rows]
         return replace(self, y=self.y[rows], weight=weight, loss=self.loss.among(rows))
 
+    def jointly(self, combinations: IntArray) -> Self:
+        """Return the same charges where every combination of labels of several targets is a label.
+
+        Parameters
+        ----------
+        combinations
+            (C, T) labels of each combination, as of :func:`combinations_of`.
+        """
+        costs, T = self.statistics, combinations.shape[1]
+        of_targets = costs.reshape(len(costs), T, -1)
+        # Labels that no sample has are an error for every sample.
+        unseen = int(combinations.max()) + 1 - of_targets.shape[2]
+        wrong = np.repeat(of_targets.max(axis=2, keepdims=True), max(0, unseen), axis=2)
+        of_targets = np.concatenate([of_targets, wrong], axis=2)
+        table = of_targets[:, np.arange(T), combinations].sum(axis=2)
+        return replace(self, y=table.argmin(axis=1), loss=TableLoss(table), weight=None)
+
     def costs_of_labels(self, n_labels: int) -> FloatArray:
         """Return the (n, K) costs of so many labels: those that no sample has are an error for every sample."""
         costs = self.statistics
@@ -185,7 +204,7 @@ class LabelSums:
     names
         (r,) name of each row.
     use
-        (r, n, K) what each label of each sample adds to a row.
+        (r, n, K) what each label of each sample adds to a row; K are the labels of all targets, one after another.
     least, most
         (r,) sides of the rows, infinite where there is none.
     rest
@@ -197,6 +216,17 @@ class LabelSums:
     least: FloatArray
     most: FloatArray
     rest: bool = False
+
+    def jointly(self, combinations: IntArray) -> LabelSums:
+        """Return the same limits where every combination of labels of several targets is a label.
+
+        Parameters
+        ----------
+        combinations
+            (C, T) labels of each combination, as of :func:`combinations_of`.
+        """
+        first = np.cumsum([0, *(combinations[:, :-1].max(axis=0) + 1)])
+        return replace(self, use=self.use[:, :, first + combinations].sum(axis=3))
 
     def beside(self, other: LabelSums) -> LabelSums:
         """Return these limits and others of the same samples."""
@@ -214,6 +244,11 @@ class LabelSums:
         names = [name for side in (above, below) for name, on in zip(self.names, side, strict=True) if on]
         use = np.concatenate([self.use[above], -self.use[below]])
         return tuple(names), use, np.concatenate([self.most[above], -self.least[below]])
+
+
+def combinations_of(sizes: Sequence[int]) -> IntArray:
+    """Return the (C, T) combinations of labels of targets with some numbers of labels each."""
+    return np.stack(np.unravel_index(np.arange(math.prod(sizes)), tuple(sizes)), axis=1).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

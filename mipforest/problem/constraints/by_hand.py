@@ -72,7 +72,7 @@ def read_by_hand(problem: Built, stated: BuiltModel) -> list[Constraint]:
     bounded = np.flatnonzero(np.isfinite(changes.lower[:n]) | np.isfinite(changes.upper[:n]))
     if changes.loosened or stated.added_terms().any:
         return []
-    predicted = {f"predicted_{k}" for k in range(len(problem.data.classes))}
+    predicted = {f"predicted_{k}" for k in range(len(problem.data.label_names))}
     written = {**_ADDED, **{name: tuple(f"{name}_{row}" for row in _PREDICTED) for name in predicted}}
     own = [name for name in problem.model.variables if name not in stated.blocks and name not in written]
     known = {

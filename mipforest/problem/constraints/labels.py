@@ -43,8 +43,8 @@ from mipforest.trees import Predictor
 
 def _predicted(tree: Predictor, data: Dataset, label: str | None) -> BoolArray:
     """Return (n,) which training samples are predicted a class; the last one where none is named."""
-    k = len(data.classes) - 1 if label is None else data.classes.index(label)
-    chosen: BoolArray = np.asarray(tree.predict(data.X_raw)) == k
+    k = len(data.label_names) - 1 if label is None else data.label_names.index(label)
+    chosen: BoolArray = data.label_indicators(tree.predict(data.X_raw))[:, k]
     return chosen
 
 
@@ -54,7 +54,7 @@ class _Recorder:
     def __init__(self, problem: Built) -> None:
         self.instance, self.data, self.topology = problem.instance, problem.data, problem.topology
         self.model = Model("labels")
-        self.label = self.model.binary("label", (problem.data.n, len(problem.data.classes)))
+        self.label = self.model.binary("label", (problem.data.n, len(problem.data.label_names)))
         self.formulation: Any = self
         self.name, self.task = problem.formulation.name, problem.formulation.task
 
@@ -74,7 +74,7 @@ class _Recorder:
         """Return the rows that were added."""
         blocks = list(self.model.constraints.values())
         use = [
-            block.A.toarray().reshape(block.A.shape[0], self.data.n, len(self.data.classes))
+            block.A.toarray().reshape(block.A.shape[0], self.data.n, len(self.data.label_names))
             for block in blocks
         ]
         names = [
@@ -134,8 +134,7 @@ class LabelRows(Named, OfLabels):
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
         """Compare the sum that exceeds its limit most, or comes nearest to it."""
         _, use, most = self._from_above
-        predicted = np.asarray(tree.predict(data.X_raw), dtype=np.int64)
-        sums = use[:, np.arange(data.n), predicted].sum(axis=1)
+        sums = use[:, data.label_indicators(tree.predict(data.X_raw))].sum(axis=1)
         worst = int((sums - most).argmax())
         value, limit = float(sums[worst]), float(most[worst])
         rounding = ROUNDING * max(1.0, abs(limit))
@@ -236,7 +235,7 @@ class _Rate(_ShareByName):
 
     def _sums(self, tree: Predictor, data: Dataset) -> tuple[FloatArray, BoolArray, BoolArray]:
         """Return weights with the sum 1, the samples of the class, and those that are predicted it."""
-        true = data.y == data.classes.index(self.label)
+        true = data.label_indicators(data.y)[:, data.label_names.index(self.label)]
         return data.weights / data.weights.sum(), true, _predicted(tree, data, self.label)
 
 
@@ -404,7 +403,7 @@ class RegionLabel(OfLabels):
 
     def rows(self, problem: Built) -> None:
         """Add the rows of :func:`mipforest.constraints.forbid_label` for all other labels."""
-        classes = [str(one) for one in problem.data.classes]
+        data, classes = problem.data, problem.data.label_names
         if not classes:
             raise NotExpressed(f"label: model {problem.formulation.name} predicts numbers, and no labels")
         if self.label not in classes:
@@ -412,12 +411,15 @@ class RegionLabel(OfLabels):
                 f"label: there is no {self.label!r}{did_you_mean(self.label, classes)}; there are "
                 f"{some_of(classes)}"
             )
-        here = self.samples(problem.data)
+        here = self.samples(data)
         if not here.any():
             raise DataError(f"label: no training sample satisfies {self.words!r}; take other conditions")
-        for other in classes:
-            if other != self.label:
-                helpers.forbid_label(problem, other, here)
+        of_targets = data.target_classes or (data.classes,)
+        target = np.repeat(np.arange(len(of_targets)), list(map(len, of_targets)))
+        own = classes.index(self.label)
+        for k in np.flatnonzero(target == target[own]).tolist():
+            if k != own:
+                helpers.forbid_label(problem, classes[k], here)
 
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
         """Count the samples that get another label."""

@@ -12,7 +12,7 @@ from scipy import sparse
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.columns import base_of, counted_as_one, directions, features_named, features_of_columns
-from mipforest.errors import DataError, did_you_mean
+from mipforest.errors import DataError, did_you_mean, some_of
 from mipforest.model import LinearExpr, Model, VarArray
 from mipforest.problem.constraints.constraint import Built
 from mipforest.problem.expressions import NotExpressed, TreeExpressions
@@ -486,7 +486,7 @@ def equal_opportunity(
     true class, and raises :class:`NotExpressed`.
     """
     k = _true_class(problem, positive)
-    _equal_shares(problem, "equal_opportunity", group, problem.data.y == k, tolerance, k)
+    _equal_shares(problem, "equal_opportunity", group, _of_class(problem.data, k), tolerance, k)
 
 
 def max_false_negatives(problem: Built, most: int, *, positive: str | None = None) -> None:
@@ -509,7 +509,7 @@ def max_false_negatives(problem: Built, most: int, *, positive: str | None = Non
         If the model does not say which class a sample is predicted, or samples have no true class: treatments.
     """
     k = _true_class(problem, positive)
-    members = problem.data.y == k
+    members = _of_class(problem.data, k)
     hit = _expressions(problem).predicted(k)[members].sum()
     problem.model.add(problem.free_name("max_false_negatives"), hit >= int(members.sum()) - most)
 
@@ -536,7 +536,7 @@ def min_recall(problem: Built, least: float, *, positive: str | None = None) -> 
     k = _true_class(problem, positive)
     share = _share_of(problem, k)
     row = share @ _expressions(problem).predicted(k) >= _rate(least)
-    problem.model.add(problem.free_name(f"min_recall_{problem.data.classes[k]}"), row)
+    problem.model.add(problem.free_name(f"min_recall_{problem.data.label_names[k]}"), row)
 
 
 def min_precision(problem: Built, least: float, *, positive: str | None = None) -> None:
@@ -548,8 +548,8 @@ def min_precision(problem: Built, least: float, *, positive: str | None = None) 
     k = _true_class(problem, positive)
     data, least = problem.data, _rate(least)
     weight = data.weights / data.weights.sum()
-    row = (weight * ((data.y == k) - least)) @ _expressions(problem).predicted(k) >= 0
-    problem.model.add(problem.free_name(f"min_precision_{data.classes[k]}"), row)
+    row = (weight * (_of_class(data, k) - least)) @ _expressions(problem).predicted(k) >= 0
+    problem.model.add(problem.free_name(f"min_precision_{data.label_names[k]}"), row)
 
 
 def min_balanced_accuracy(problem: Built, least: float) -> None:
@@ -557,6 +557,11 @@ def min_balanced_accuracy(problem: Built, least: float) -> None:
 
     Errors as for :func:`min_recall`.
     """
+    if problem.data.targets:
+        raise NotExpressed(
+            f"balanced accuracy is of one target, and model {problem.formulation.name} predicts "
+            f"{len(problem.data.targets)} at once; bound the recall of each label of a target by min_recall"
+        )
     _true_class(problem, None)
     present = np.unique(problem.data.y.astype(np.int64)).tolist()
     recalls = [_share_of(problem, k) @ _expressions(problem).predicted(k) for k in present]
@@ -574,11 +579,11 @@ def min_f1(problem: Built, least: float, *, positive: str | None = None) -> None
     k = _true_class(problem, positive)
     data, least = problem.data, _rate(least)
     weight = data.weights / data.weights.sum()
-    true = data.y == k
+    true = _of_class(data, k)
     row = (weight * (2.0 * true - least)) @ _expressions(problem).predicted(k) >= least * float(
         weight[true].sum()
     )
-    problem.model.add(problem.free_name(f"min_f1_{data.classes[k]}"), row)
+    problem.model.add(problem.free_name(f"min_f1_{data.label_names[k]}"), row)
 
 
 def _rate(least: float) -> float:
@@ -590,9 +595,9 @@ def _rate(least: float) -> float:
 def _share_of(problem: Built, k: int) -> FloatArray:
     """Return the (n,) share of each sample in the weight of class k, 0 for those of other classes."""
     data = problem.data
-    members = data.weights * (data.y == k)
+    members = data.weights * _of_class(data, k)
     if not members.any():
-        raise DataError(f"{data.name} has no sample of class {data.classes[k]}, and none to recall")
+        raise DataError(f"{data.name} has no sample of class {data.label_names[k]}, and none to recall")
     shares: FloatArray = members / members.sum()
     return shares
 
@@ -675,7 +680,7 @@ def _equal_shares(problem: Built, name: str, group: Any, among: BoolArray, toler
     sizes = np.bincount(number[among], weights[among], minlength=n_groups)
     if (sizes == 0).any():
         raise DataError(
-            f"{name}: a group has no sample of class {problem.data.classes[k]}; leave it out of 'group'"
+            f"{name}: a group has no sample of class {problem.data.label_names[k]}; leave it out of 'group'"
         )
     average = np.zeros((n_groups, problem.data.n))
     rows = np.flatnonzero(among)
@@ -749,23 +754,23 @@ def _costs(
 
 
 def _class(problem: Built, positive: str | None) -> int:
-    classes = problem.data.classes
-    if problem.data.targets:
-        raise NotExpressed(
-            f"model {problem.formulation.name} predicts {len(problem.data.targets)} targets at once, and the "
-            "constraint reads the predicted classes of one; bound what leaves predict with problem.model.add"
-        )
+    classes, several = problem.data.label_names, problem.data.targets
     if not classes:
         raise NotExpressed(
             f"model {problem.formulation.name} predicts numbers, and the constraint reads predicted classes; bound "
             "its leaf values or fitted values with problem.model.add"
+        )
+    if positive is None and several:
+        raise DataError(
+            f"model {problem.formulation.name} predicts {len(several)} targets at once; name a label of one of them, "
+            f"such as {classes[-1]!r}; there are {some_of(classes)}"
         )
     if positive is None:
         return len(classes) - 1
     if positive not in classes:
         raise DataError(
             f"{problem.data.name} has no class {positive!r}{did_you_mean(positive, classes)}; "
-            f"it has {', '.join(classes)}"
+            f"it has {some_of(classes) if several else ', '.join(classes)}"
         )
     return classes.index(positive)
 
@@ -779,6 +784,12 @@ def _true_class(problem: Built, positive: str | None) -> int:
             "treatments and decisions"
         )
     return _class(problem, positive)
+
+
+def _of_class(data: Dataset, k: int) -> BoolArray:
+    """Return (n,) which training samples truly have a label."""
+    of_class: BoolArray = data.label_indicators(data.y)[:, k]
+    return of_class
 
 
 def _groups(problem: Built, group: Any) -> tuple[IntArray, int]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def check_stated(problem: ProblemData) -> None:
-    """Refuse constraints that certificates do not state: what is asked of trees, and rows by hand on labels.
+    """Refuse constraints that certificates do not state: what is asked of trees, rows by hand on labels, and labels of several targets.
 
     Raises
     ------
@@ -45,7 +45,8 @@ def check_stated(problem: ProblemData) -> None:
     for constraint in problem.constraints:
         nothing = Restrictions.none(problem.topology.n_branches, problem.data.p, charged.N_min)
         own = constraint.restrict(nothing, problem, charged.thresholds)
-        if own.asked or own.choices or isinstance(constraint, LabelRows | NodeRows | TreeRows):
+        of_several = bool(problem.data.targets) and own.sums is not None
+        if own.asked or own.choices or of_several or isinstance(constraint, LabelRows | NodeRows | TreeRows):
             others.append(str(constraint))
     if others:
         raise Unsupported(

@@ -30,6 +30,7 @@ listed: where a tree with such a split satisfies what is asked of trees, the tre
 from __future__ import annotations
 
 import heapq
+import math
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
@@ -39,8 +40,9 @@ import numpy as np
 from mipforest.arrays import BoolArray, FloatArray, IntArray
 from mipforest.heuristics.thresholds import Thresholds, chosen_features, tree_of_thresholds
 from mipforest.problem.driver import Driver
+from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.restrictions import ANY, ChoiceRow, FixedSplit, Restrictions, UsedRow
-from mipforest.problem.structure import UnivariateProblem
+from mipforest.problem.structure import LabelSums, UnivariateProblem, combinations_of
 from mipforest.problem.tree_search import LOCAL_SEARCH, ListedTrees, get_search
 from mipforest.searches.local.plugin import LocalSearch
 from mipforest.solvers.solution import closed
@@ -55,6 +57,9 @@ if TYPE_CHECKING:
 
 #: Depth up to which trees are listed, and up to which boxes differ from node to node.
 MAX_LISTED, MAX_UNEVEN = 4, 4
+
+#: Combinations of labels of several targets up to which constraints that read labels are kept.
+MAX_COMBINATIONS = 128
 
 #: Searches of the whole box, in cost, that all largest sets of features may take together, and sets that are looked at.
 FEW_SETS, MAX_SETS = 6.0, 50_000
@@ -73,8 +78,16 @@ GUESS_SHARE, GUESSES, KICKS = 0.05, 4, 8
 SMALL = 1e-6
 
 
-def refusal(restrictions: Restrictions, depth: int) -> str:
-    """Say which restrictions are not kept; empty where all are."""
+def refusal(problem: ProblemData) -> str:
+    """Say which restrictions of a problem are not kept; empty where all are."""
+    restrictions, depth = problem.restrictions, problem.topology.depth
+    reads_labels = restrictions.sums is not None or restrictions.asked
+    sizes = list(map(len, problem.data.target_classes))
+    if reads_labels and sizes and math.prod(sizes) > MAX_COMBINATIONS:
+        return (
+            f"a constraint reads labels of {len(sizes)} targets, which have {math.prod(sizes)} combinations, and the "
+            f"search keeps it with up to {MAX_COMBINATIONS}; a solver of the model's rows, such as highs, keeps it"
+        )
     if restrictions.asked and depth > MAX_LISTED:
         what, most = "is asked of trees that are listed", MAX_LISTED
     elif not restrictions.is_even and depth > MAX_UNEVEN:
@@ -204,6 +217,8 @@ class Constrained:
         if sets:
             thresholds = thresholds.with_copies(sets)
         self.charged = replace(charged, N_min=own.N_min, thresholds=thresholds)
+        #: (C, T) combinations of labels of several targets, where each is a label here; ``None`` elsewhere.
+        self._combinations: IntArray | None = None
         #: (p,) the feature of the problem that each feature stands for.
         self._origin = np.array(
             [*range(charged.thresholds.n_features), *(of[one[0]] for one in sets)], dtype=np.int64
@@ -227,6 +242,10 @@ class Constrained:
 
     def run(self) -> None:
         """Search until nothing is left, or time is over."""
+        own = self.restrictions
+        if self.problem.data.target_classes and (own.sums is not None or own.asked):
+            self._combinations = combinations_of(list(map(len, self.problem.data.target_classes)))
+            self.charged = self.charged.jointly(self._combinations)
         self._offer_leaves()
         first = self._settled(self._everything())
         if first is not None:
@@ -345,8 +364,14 @@ class Constrained:
         """Return all trees within limits on labels."""
         from mipforest.searches.lagrangian.limited import LimitedTrees
 
-        assert self.restrictions.sums is not None
-        return LimitedTrees.of(self.charged, self.problem.topology.depth, self.restrictions.sums)
+        return LimitedTrees.of(self.charged, self.problem.topology.depth, self._sums)
+
+    @property
+    def _sums(self) -> LabelSums:
+        """Limits on sums over labels, of combinations where these are the labels."""
+        sums = self.restrictions.sums
+        assert sums is not None
+        return sums if self._combinations is None else sums.jointly(self._combinations)
 
     def best_of(
         self, allowed: BoolArray, must: BoolArray, below: float, charged: UnivariateProblem
@@ -770,6 +795,8 @@ class Constrained:
                     topology.n_branches + np.arange(topology.n_leaves), splits.apply(problem.data.X)
                 )
                 labels = np.where(has_samples | (unreached < 0), labels, unreached)
+            if self._combinations is not None:
+                labels = self._combinations[labels].astype(np.float64)
             return replace(splits, leaf_value=labels)
         finish = problem.formulation.relabel if as_it_is else problem.formulation.polish
         tree: Tree = finish(splits, problem.instance)
@@ -886,8 +913,7 @@ class Constrained:
         from mipforest.searches.lagrangian.limited import LimitedTrees
         from mipforest.searches.lagrangian.search import LagrangianSearch
 
-        sums, local = self.restrictions.sums, get_search(LOCAL_SEARCH)
-        assert sums is not None
+        sums, local = self._sums, get_search(LOCAL_SEARCH)
         assert isinstance(local, LocalSearch)
         budget, topology, settings = self.problem.budget, self.problem.topology, self.settings
         thresholds = charged.thresholds
@@ -969,7 +995,7 @@ class Constrained:
                 most=MOST_LISTED,
                 shrink=False,
                 all_labels=charged.predicts_class and not frees_labels,
-                limits=self.restrictions.sums,
+                limits=None if self.restrictions.sums is None else self._sums,
                 columns=None,
                 box=within_box,
                 stopped=self.driver.over,

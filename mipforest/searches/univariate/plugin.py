@@ -87,7 +87,7 @@ class ExactSearch(TreeSearch):
         """Say why it does not keep the constraints of a problem; see :class:`TreeSearch`."""
         from mipforest.searches.univariate.constrained import refusal
 
-        return refusal(problem.restrictions, problem.topology.depth)
+        return refusal(problem)
 
     def refusal_to_list(self, problem: ProblemData) -> str:
         """Say why the trees of a problem are not listed; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
