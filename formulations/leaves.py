@@ -257,7 +257,9 @@ class ClassTreeExpressions(RoutingExpressions):
         """
         m, changes, group = self.m, built.changes(), self.routing.group
         columns, n = {block.name: block for block in changes.form.columns}, changes.form.n_columns
-        labels = {f"predicted_{k}": k for k in range(len(self.data.label_names)) if f"predicted_{k}" in columns}
+        labels = {
+            f"predicted_{k}": k for k in range(len(self.data.label_names)) if f"predicted_{k}" in columns
+        }
         products = {f"{name}_{row}" for name in labels for row in ("in_leaf", "labelled", "both")}
         assigned = (
             set() if "z" in built.blocks or "z" not in columns else set(ThresholdRouting.assignment_rows)
@@ -303,17 +305,19 @@ class ClassTreeExpressions(RoutingExpressions):
         kept = tuple(name for name, whole in zip(names, is_sum, strict=True) if whole)
         return LabelSums(kept, use[is_sum], least, most, rest=rest or not is_sum.all())
 
-    def keep_monotone(self, j: int, *, increasing: bool) -> None:
+    def keep_monotone(self, j: int, *, increasing: bool, target: int = 0) -> None:
         """Add rows: where a node splits on feature j, no leaf below it falls while one to its left rises.
 
         This holds for labelled leaves: all of OCT's variant ``tight``, those that hold training samples elsewhere.
         """
-        if len(self.data.classes) != 2:
+        of_targets = self.data.target_classes or (self.data.classes,)
+        if len(of_targets[target]) != 2:
+            whose = self.data.targets[target] if self.data.targets else self.data.name
             raise NotExpressed(
-                f"monotone predictions need two classes, and {self.data.name} has {len(self.data.classes)}"
+                f"monotone predictions need two classes, and {whose} has {len(of_targets[target])}"
             )
-        topology = self.routing.topology
-        higher, lower = (1, 0) if increasing else (0, 1)
+        topology, first = self.routing.topology, sum(map(len, of_targets[:target]))
+        higher, lower = (first + 1, first) if increasing else (first, first + 1)
         on_left, on_right = topology.leaf_reach_left.toarray() > 0, topology.leaf_reach_right.toarray() > 0
         left, right, t = np.nonzero(on_left[:, None, :] & on_right[None, :, :])
         c, uses = self.m["c"], self.features()[:, j]

@@ -170,7 +170,11 @@ class Multi(Ort):
         z, leaves, labels = m["z"], instance.topology.leaves, instance.data.target_classes
         target, saved, most = self._savings(instance)
         group, label = np.nonzero(saved)
-        c = m.binary("c", (list(instance.data.label_names), leaves), meaning="1 for the label of a target that a leaf predicts")
+        c = m.binary(
+            "c",
+            (list(instance.data.label_names), leaves),
+            meaning="1 for the label of a target that a leaf predicts",
+        )
         q = m.nonnegative(
             "q",
             (len(group), leaves),
@@ -235,7 +239,9 @@ class Multi(Ort):
             target = self._savings(instance)[0]
             of_target = np.split(np.asarray(values["c"]), np.flatnonzero(np.diff(target)) + 1)
             # Rows may ask for the labels of empty leaves, too.
-            return replace(fitted, leaf_value=np.column_stack([c.argmax(axis=0) for c in of_target]).astype(float))
+            return replace(
+                fitted, leaf_value=np.column_stack([c.argmax(axis=0) for c in of_target]).astype(float)
+            )
         # What an empty leaf predicts counts for nothing: it takes what suits its ancestors.
         own = instance.leaves.unscaled(values["beta0"])
         return replace(fitted, leaf_value=np.where(holds[:, None], own, fitted.leaf_value))

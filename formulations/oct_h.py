@@ -205,12 +205,12 @@ class HyperplaneLabels(LabelledTree):
 class HyperplaneExpressions(ClassTreeExpressions):
     """What labelled trees of hyperplane splits say of themselves."""
 
-    def keep_monotone(self, j: int, *, increasing: bool) -> None:
+    def keep_monotone(self, j: int, *, increasing: bool, target: int = 0) -> None:
         """Add rows as for univariate splits, which hold where the weight of feature j is not negative: it may not be.
 
         A split with a negative weight can be turned round, its subtrees changing places.
         """
-        super().keep_monotone(j, increasing=increasing)
+        super().keep_monotone(j, increasing=increasing, target=target)
         name = free_name(self.m, f"monotone_{self.data.features.labels[j]}_weight")
         self.m.add(name, self.m["a"][:, j] >= 0)
 

@@ -118,7 +118,10 @@ require_features = _stated(rows.require_features, lambda _, features: Require(fe
 feature_budget = _stated(rows.feature_budget, _budget)
 at_most_of = _stated(rows.at_most_of, _at_most_of)
 once_per_path = _stated(rows.once_per_path, lambda _, features=None: OncePerPath(features))
-monotone = _stated(rows.monotone, lambda _, feature, *, increasing=True: Monotone(feature, increasing))
+monotone = _stated(
+    rows.monotone,
+    lambda _, feature, *, increasing=True, target=None: Monotone(feature, increasing, target),
+)
 fix_split = _stated(rows.fix_split, _split)
 keep_split = _stated(rows.keep_split, _range)
 min_samples_leaf = _stated(rows.min_samples_leaf, _min_leaf)

@@ -109,10 +109,10 @@ class TreeExpressions:
         """Return the (|L|, K) expression that is 1 where a leaf predicts a class, else 0."""
         raise self._missing("which class a leaf predicts")
 
-    def keep_monotone(self, j: int, *, increasing: bool) -> None:  # noqa: ARG002
+    def keep_monotone(self, j: int, *, increasing: bool, target: int = 0) -> None:  # noqa: ARG002
         """Add rows: a larger value of feature j never turns a prediction from the second class to the first.
 
-        With ``increasing`` false: never from the first to the second.
+        With ``increasing`` false: never from the first to the second. Of several targets, those of a target, by number.
         """
         raise self._missing("what makes its predictions monotone in a feature")
 

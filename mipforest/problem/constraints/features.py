@@ -517,10 +517,13 @@ class Monotone(Constraint):
         The column, or a feature; see :func:`mipforest.constraints.monotone`.
     increasing
         Whether predictions rise in it; else they fall.
+    target
+        Of several targets, the one whose predictions are meant.
     """
 
     feature: str
     increasing: bool = True
+    target: str | None = None
 
     kind: ClassVar[str] = "monotone"
 
@@ -529,12 +532,17 @@ class Monotone(Constraint):
             raise DataError(
                 f"monotone: {self.feature!r}, {self.increasing!r} is no column with true or false"
             )
+        if self.target is not None:
+            name(self.kind, self.target)
 
     @classmethod
     def parse(cls, text: str) -> list[Self]:
-        """Read ``NAME+,NAME-``."""
+        """Read ``NAME+,NAME-``, or ``NAME+ of TARGET``."""
         found = []
         for part in listed(text):
+            if of_target := _OF_TARGET.fullmatch(part):
+                found.append(cls(of_target["feature"], of_target["sign"] == "+", of_target["target"]))
+                continue
             if part[-1] not in "+-" or len(part) == 1:
                 raise DataError(
                     f"monotone: {part!r} does not say whether predictions rise or fall; write {part}+ or {part}-"
@@ -545,11 +553,12 @@ class Monotone(Constraint):
     @property
     def words(self) -> str:
         """Name and sign."""
-        return joined([self.feature + ("+" if self.increasing else "-")])
+        of_target = "" if self.target is None else f" of {self.target}"
+        return joined([self.feature + ("+" if self.increasing else "-") + of_target])
 
     def rows(self, problem: Built) -> None:
         """Add the rows of :func:`mipforest.constraints.monotone`."""
-        helpers.monotone(problem, self.feature, increasing=self.increasing)
+        helpers.monotone(problem, self.feature, increasing=self.increasing, target=self.target)
 
     def holds(self, tree: Predictor, data: Dataset) -> Holding:
         """Count the training samples whose prediction goes the wrong way as their value of the column changes.
@@ -565,7 +574,7 @@ class Monotone(Constraint):
             for value in group[np.unique(np.linspace(0, len(group) - 1, STEPS).astype(int))]:
                 X = data.X_raw[asked].copy()
                 X[:, own] = value
-                among.append(_outcome(tree, X))
+                among.append(_outcome(tree, X, self._number(data)))
             wrong |= np.min(among, axis=0) < highest - ROUNDING
             highest = np.maximum(highest, np.max(among, axis=0))
         return Holding(float(wrong.sum()), 0.0, None, not wrong.any())
@@ -576,6 +585,7 @@ class Monotone(Constraint):
             return super().admits(tree, data)
         rises = dict(directions(data, self.feature))
         topology, leaf = Topology(tree.depth), np.asarray(tree.leaf_value, dtype=np.float64)
+        leaf = leaf if leaf.ndim == 1 else leaf[:, self._number(data)]
         on_left, on_right = topology.leaf_reach_left.toarray() > 0, topology.leaf_reach_right.toarray() > 0
         for t, j in enumerate(chosen_features(tree)):
             if j in rises:
@@ -584,16 +594,25 @@ class Monotone(Constraint):
                     return False
         return True
 
+    def _number(self, data: Dataset) -> int:
+        """Return the number of its target."""
+        return 0 if self.target is None else data.targets.index(self.target)
+
+
+#: ``age+ of ill``.
+_OF_TARGET = re.compile(r"(?P<feature>.*\S)(?P<sign>[+-])\s+of\s+(?P<target>\S.*)")
+
 
 #: Values of a column and training samples at which predictions are compared.
 STEPS, SAMPLES = 40, 500
 
 
-def _outcome(tree: Predictor, X: FloatArray) -> FloatArray:
-    """Return (n,) what rises: the risk of a score card, else the number of the class or the value."""
+def _outcome(tree: Predictor, X: FloatArray, target: int) -> FloatArray:
+    """Return (n,) what rises: the risk of a score card, else the number of the class or the value of a target."""
     if not tree.is_tree and tree.gives_probabilities:
         return tree.predict_proba(X)[:, -1]
-    return np.asarray(tree.predict(X), dtype=np.float64)
+    predicted = np.asarray(tree.predict(X), dtype=np.float64)
+    return predicted if predicted.ndim == 1 else predicted[:, target]
 
 
 def _check_node(kind: str, problem: Built, node: int) -> None:

@@ -279,7 +279,7 @@ def once_per_path(problem: Built, features: str | Sequence[str] | None = None) -
     problem.model.add(problem.free_name("once_per_path"), tree.reach @ uses @ member <= 1)
 
 
-def monotone(problem: Built, feature: str, *, increasing: bool = True) -> None:
+def monotone(problem: Built, feature: str, *, increasing: bool = True, target: str | None = None) -> None:
     """Let a larger value of a column never turn a prediction from the second class to the first.
 
     With ``increasing=False``: never from the first to the second. Of a score card it is the sign of a rule: the risk
@@ -297,16 +297,27 @@ def monotone(problem: Built, feature: str, *, increasing: bool = True) -> None:
         neither larger nor smaller.
     increasing
         Whether predictions rise.
+    target
+        Of several targets, the one whose predictions are meant.
 
     Raises
     ------
     DataError
-        If the name is unknown, or that of a column of several levels, which have no order.
+        If the name is unknown, or that of a column of several levels, which have no order; or if there is no such
+        target, or none of several is named.
     NotExpressed
         If the model cannot express it.
     """
+    targets, given = problem.data.targets, () if target is None else (target,)
+    if target not in targets and (targets or given):
+        raise DataError(
+            f"predictions of {problem.data.name} are those of {some_of(targets) if targets else 'one target'}, and "
+            f"{'none is named' if target is None else f'{target!r} is named'}; "
+            + (f"name one of them, as in target={targets[0]!r}" if targets else "name none")
+        )
+    number = targets.index(target) if target is not None else 0
     for j, rises in directions(problem.data, feature):
-        _expressions(problem).keep_monotone(j, increasing=increasing == rises)
+        _expressions(problem).keep_monotone(j, increasing=increasing == rises, target=number)
 
 
 def fix_split(problem: Built, feature: str, threshold: float, *, node: int = 0) -> None:

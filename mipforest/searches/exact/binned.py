@@ -332,7 +332,11 @@ def pair(
     _sum_below(tables, rows, f, below, part[0])
     if first != below:
         _sum_below(tables, rows, f, first, part[1])
-    whole, left, right = rows.whole.reshape(size), part[0 if first == below else 1].reshape(size), part[1].reshape(size)
+    whole, left, right = (
+        rows.whole.reshape(size),
+        part[0 if first == below else 1].reshape(size),
+        part[1].reshape(size),
+    )
     for j in range(size):
         right[j] = whole[j] - left[j]
     best_left, low_left = _at_bins(tables, rows, 0, cost, out)
@@ -347,7 +351,9 @@ def pair(
 
 
 @kernel
-def _at_bins(tables: BinnedTables, rows: BinnedSide, s: int, cost: float, out: FloatArray) -> tuple[float, float]:
+def _at_bins(
+    tables: BinnedTables, rows: BinnedSide, s: int, cost: float, out: FloatArray
+) -> tuple[float, float]:
     """Return the least loss of one leaf, or of a split of a part between two bins, and a bound on all of its splits.
 
     What splits within each bin lose at least is written.

@@ -153,7 +153,15 @@ def _address(name: str, of_tables: Any, of_rows: Any) -> int:
         return leaf_below(tables_in(tables), f, t, right != 0)
 
     def pair_by_words(
-        tables: Any, rows: Any, f: int, below: int, first: int, cost: float, enough: float, node: Any, losses: Any
+        tables: Any,
+        rows: Any,
+        f: int,
+        below: int,
+        first: int,
+        cost: float,
+        enough: float,
+        node: Any,
+        losses: Any,
     ) -> float:
         side = rows_in(rows)
         side.out[SIDE], side.out[ROOT], side.out[UPPER] = node[SIDE], node[ROOT], node[UPPER]

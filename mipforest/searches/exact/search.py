@@ -128,7 +128,7 @@ def tiny_rows(loss: LeafLoss, real: Rows | None) -> Rows:
     if labels and not real.of_classes:
         # Whole numbers are summed as such, where statistics are many.
         V, part = real.value.shape[1], 0.0 if (real.value == np.rint(real.value)).all() else 0.5
-        value = np.arange(4.0 * V).reshape(4, V) % 2 + part
+        value = np.add.outer(np.arange(4.0), np.arange(V)) % 2 + part
         rows = replace(rows, loss=real.loss, of_classes=False, value=value)
     if real.of_classes and real.n_classes > 2:
         rows = replace(rows, n_classes=3)

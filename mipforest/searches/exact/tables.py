@@ -452,10 +452,11 @@ def _scanned_tables(rows: Rows) -> Any:
     if not rows.n_bins:
         return plain
     (p, n), B, U = rows.rank.shape, rows.n_bins, int(rows.n_values.max())
-    statistics, kind = rows.statistics, np.dtype(np.float64)
-    if rows.predicts_labels:
+    statistics, loss = rows.statistics, rows.loss
+    kind: np.dtype[Any] = np.dtype(np.float64)
+    if isinstance(loss, LabelLoss):
         # What is saved by each label against the costliest one of its target.
-        blocks = statistics.reshape(n, rows.loss.n_labels, -1)
+        blocks = statistics.reshape(n, loss.n_labels, -1)
         most = blocks.max(axis=2, keepdims=True)
         entries = np.column_stack([most.sum(axis=(1, 2)), (most - blocks).reshape(n, -1)])
         if (entries == np.rint(entries)).all() and np.abs(entries).sum() < MAX_WEIGHT:

@@ -242,9 +242,9 @@ class Constrained:
 
     def run(self) -> None:
         """Search until nothing is left, or time is over."""
-        own = self.restrictions
-        if self.problem.data.target_classes and (own.sums is not None or own.asked):
-            self._combinations = combinations_of(list(map(len, self.problem.data.target_classes)))
+        sizes, restrictions = list(map(len, self.problem.data.target_classes)), self.restrictions
+        if sizes and (restrictions.sums is not None or restrictions.asked):
+            self._combinations = combinations_of(sizes)
             self.charged = self.charged.jointly(self._combinations)
         self._offer_leaves()
         first = self._settled(self._everything())
