@@ -511,7 +511,7 @@ class CardExpressions(TreeExpressions):
             self.m.add(f"require_{k}_above", points >= positive + self.cards.least * (1 - positive) - free)
             self.m.add(f"require_{k}_below", points <= self.cards.most * positive - (1 - positive) + free)
 
-    def keep_monotone(self, j: int, *, increasing: bool, target: int = 0) -> None:  # noqa: ARG002
+    def keep_monotone(self, j: int, *, increasing: bool, target: int = 0) -> None:
         """Add a row: the risk never falls (never rises) in feature j."""
         points = self.feature_points()[j]
         self.m.add(free_name(self.m, f"monotone_{j}"), points >= 0 if increasing else points <= 0)

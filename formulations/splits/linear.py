@@ -488,7 +488,7 @@ class LinearTreeExpressions(TreeExpressions):
         second = self._second_class()
         return second if k == 1 else 1 - second
 
-    def keep_monotone(self, j: int, *, increasing: bool, target: int = 0) -> None:  # noqa: ARG002
+    def keep_monotone(self, j: int, *, increasing: bool, target: int = 0) -> None:
         """Add rows: the weight of feature j has one sign at the last branch nodes and is 0 above them."""
         w, last = self.m["w"], np.asarray(self.topology.last_branches)
         name = free_name(self.m, f"monotone_{self.data.features.labels[j]}")

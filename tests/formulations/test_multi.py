@@ -1,6 +1,7 @@
 """Trees of several targets: enumeration has the optimum, rows agree, scikit-learn's trees are no better."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,14 +16,28 @@ from univariate_cases import cost_of_targets
 from formulations.multi import Multi, weights_of_targets
 from formulations.oct import Oct
 from formulations.ort import Ort
+from mipforest import constraints
 from mipforest.certificates import certify
 from mipforest.cli.certify import Asked, differences
 from mipforest.data import DataError, Dataset
 from mipforest.errors import ParameterError, Unsupported
 from mipforest.objectives.leaf_losses import LabelsLoss, SquaredLoss
-from mipforest.problem.constraints import AtMostFeatures, Forbid, MinLeaf, Recall
+from mipforest.problem.constraints import (
+    F1,
+    AtMostFeatures,
+    Forbid,
+    LimitLabel,
+    MinLeaf,
+    Monotone,
+    Parity,
+    Precision,
+    Recall,
+    RegionLabel,
+)
+from mipforest.problem.constraints.constraint import ROUNDING
 from mipforest.problem.expressions import NotExpressed
 from mipforest.searches.leaf_sums import LABELS, SQUARED, loss_of_vector
+from mipforest.searches.univariate import constrained
 from mipforest.testing import formulation_tests
 from mipforest.trees import TreeSet
 
@@ -151,10 +166,160 @@ def test_searches_keep_constraints(seed):
     assert abs(values["exact-search"] - values["highs"]) <= GAP
 
 
-def test_constraints_on_a_label_are_refused():
-    problem = Multi().build(random_data(1), 1)
-    with pytest.raises(NotExpressed, match="predict"):
-        problem.constrain(Recall("1", 0.5))
+def labelled_data(seed):
+    """Two targets of two and three labels, and a group of each sample."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(7, 13))
+    X = rng.integers(0, 4, (n, 2)).astype(float) if seed % 2 else rng.random((n, 2))
+    y = np.column_stack([rng.integers(0, 2, n), rng.integers(0, 3, n)])
+    y[:3] = [[0, 0], [1, 1], [1, 2]]
+    weights = rng.choice([0.5, 1.0, 2.0], n) if seed % 4 < 2 else None
+    data = Dataset.from_arrays(X, y, weights=weights, targets=["ill", "kind"], task="classification")
+    return data, (X[:, 1] > np.median(X[:, 1])).astype(int)
+
+
+def constrained_by_labels(seed, data, group):
+    """A constraint that names a label, and whether predictions (n, 2) satisfy it, by its definition."""
+    w, ill, kind = data.weights / data.weights.sum(), data.y[:, 0], data.y[:, 1]
+    low = data.X_raw[:, 0] < 0.5
+
+    def share(of, among):
+        return np.average(of[among], weights=w[among])
+
+    return (
+        (Recall("ill=1", 0.9), lambda p: share(p[:, 0] == 1, ill == 1) >= 0.9 - ROUNDING),
+        (LimitLabel("kind=2", 0.2), lambda p: w @ (p[:, 1] == 2) <= 0.2 + ROUNDING),
+        (
+            Precision("kind=1", 0.8),
+            lambda p: w @ ((kind == 1) & (p[:, 1] == 1)) >= 0.8 * (w @ (p[:, 1] == 1)) - ROUNDING,
+        ),
+        (RegionLabel("kind=0", ("x0 < 0.5",)), lambda p: (p[low, 1] == 0).all()),
+        (
+            F1("ill=0", 0.7),
+            lambda p: (
+                2 * (w @ ((ill == 0) & (p[:, 0] == 0)))
+                >= 0.7 * (w @ (ill == 0) + w @ (p[:, 0] == 0)) - ROUNDING
+            ),
+        ),
+        (
+            Parity("x1", 0.25, "kind=1", groups=group),
+            lambda p: (
+                abs(share(p[:, 1] == 1, group == 0) - share(p[:, 1] == 1, group == 1)) <= 0.25 + ROUNDING
+            ),
+        ),
+        (Monotone("x0", False, "ill"), None),
+    )[seed % 7]
+
+
+def partitions(X, rows, depth):
+    """Yield the rows of the leaves of every tree of some depth, those of each leaf an array."""
+    yield [rows]
+    for j in range(X.shape[1]) if depth else ():
+        values = np.unique(X[rows, j])
+        for value in values[1:]:
+            left = X[rows, j] < value
+            for one in partitions(X, rows[left], depth - 1):
+                for other in partitions(X, rows[~left], depth - 1):
+                    yield one + other
+
+
+def best_within(data, depth, alpha, admits):
+    """The least objective of a tree of any labels whose predictions will do; infinite where there is none."""
+    labels = np.array(list(product(range(2), range(3))))
+    wrong = data.weights[:, None] * (data.y[:, None] != labels).sum(axis=2)
+    unit = sum((data.weights.sum() - np.bincount(of, data.weights)).min() for of in data.y.T)
+    best = np.inf
+    for leaves in partitions(data.X, np.arange(data.n), depth):
+        for given in product(range(len(labels)), repeat=len(leaves)):
+            value = sum(wrong[rows, k].sum() for rows, k in zip(leaves, given, strict=True)) / unit
+            value += alpha * (len(leaves) - 1)
+            if value < best - ROUNDING:
+                predicted = np.zeros_like(data.y)
+                for rows, k in zip(leaves, given, strict=True):
+                    predicted[rows] = labels[k]
+                best = value if admits(predicted) else best
+    return best
+
+
+@pytest.mark.parametrize("seed", seeds(7, 56))
+def test_constraints_on_labels_are_enumeration(seed):
+    data, group = labelled_data(seed)
+    constraint, admits = constrained_by_labels(seed, data, group)
+    depth = 2 if seed % 5 == 0 and data.n < 9 and admits is not None else 1
+    alpha, expected = (0.0, 0.05)[seed % 2], None
+    if admits is not None:
+        expected = best_within(data, depth, alpha, admits)
+    for solver in ("exact-search", "highs"):
+        problem = Multi(alpha=alpha, variant=("tight", "valid")[seed // 2 % 2]).build(data, depth)
+        problem.constrain(constraint)
+        found = problem.solve(solver, gap=1e-7, time_limit=60)
+        if expected is not None and not np.isfinite(expected):
+            assert found.tree is None
+            continue
+        assert found.status == "optimal"
+        assert found.verified, found.failed_checks
+        assert found.constraints[0].value is not None
+        expected = found.objective if expected is None else expected
+        assert abs(found.objective - expected) <= GAP
+        assert at_most(found.bound, expected + GAP)
+
+
+def test_rows_by_hand_on_labels_are_kept_by_the_exact_search():
+    data, _ = labelled_data(2)
+    found = {}
+    for solver in ("exact-search", "highs"):
+        problem = Multi().build(data, 2)
+        few = problem.formulation.expressions(problem.model, problem.instance).predicted(3)
+        problem.model.add("few", few.sum() <= 2)
+        found[solver] = problem.solve(solver, gap=1e-7, time_limit=60)
+        assert found[solver].verified, found[solver].failed_checks
+        assert (found[solver].tree.predict(data.X_raw)[:, 1] == 1).sum() <= 2
+    assert abs(found["exact-search"].objective - found["highs"].objective) <= GAP
+
+
+def test_any_condition_on_labels_is_kept():
+    data, _ = labelled_data(2)
+    problem = Multi().build(data, 1)
+    problem.require(lambda tree: (tree.leaf_value[:, 0] == 1).all(), "all are ill")
+    found = problem.solve("exact-search", gap=0.0, time_limit=60)
+    assert found.status == "optimal"
+    assert same(found.objective, best_within(data, 1, 0.0, lambda predicted: (predicted[:, 0] == 1).all()))
+
+
+@pytest.mark.parametrize(
+    ("constrain", "error", "says"),
+    [
+        (lambda p: p.constrain(Recall("ill", 0.5)), DataError, "has no class 'ill'"),
+        (lambda p: p.constrain(Parity("x0", 0.5)), DataError, "name a label of one of them"),
+        (lambda p: p.constrain(Monotone("x0")), DataError, "name one of them"),
+        (lambda p: p.constrain(Monotone("x0", True, "kind")), NotExpressed, "kind has 3"),
+        (lambda p: constraints.min_balanced_accuracy(p, 0.5), NotExpressed, "min_recall"),
+    ],
+)
+def test_constraints_that_do_not_say_which_label_are_refused(constrain, error, says):
+    with pytest.raises(error, match=says):
+        constrain(Multi().build(labelled_data(1)[0], 1))
+
+
+def test_constraints_on_labels_of_numbers_are_refused():
+    with pytest.raises(NotExpressed, match="predicts numbers"):
+        Multi().build(random_data(2), 1).constrain(Recall("t0=1", 0.5))
+
+
+def test_more_combinations_of_labels_than_the_search_keeps_go_to_the_rows(monkeypatch):
+    monkeypatch.setattr(constrained, "MAX_COMBINATIONS", 5)
+    problem = Multi().build(labelled_data(2)[0], 1)
+    problem.constrain(Recall("ill=1", 0.9))
+    with pytest.raises(Unsupported, match="6 combinations"):
+        problem.solve("exact-search")
+    assert problem.solve(time_limit=60).verified
+
+
+def test_certificates_state_no_labels_of_several_targets(tmp_path):
+    problem = Multi().build(labelled_data(2)[0], 1)
+    problem.constrain(Recall("ill=1", 0.9))
+    with pytest.raises(Unsupported, match="recall"):
+        problem.solve("exact-search", certificate=tmp_path / "proof.gz")
 
 
 @pytest.mark.parametrize("seed", seeds(4, 60))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def check_stated(problem: ProblemData) -> None:
-    """Refuse constraints that certificates do not state: what is asked of trees, rows by hand on labels, and labels of several targets.
+    """Refuse constraints that certificates do not state: any of trees, by hand on labels, labels of several targets.
 
     Raises
     ------
