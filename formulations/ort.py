@@ -61,7 +61,7 @@ are exact, it takes the place of (i), as the two together make a slow linear rel
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -88,7 +88,14 @@ from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
 from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.model import LinearExpr, Model, Values
-from mipforest.objectives.leaf_losses import ErrorLoss, LeafLoss, PinballLoss, SquaredLoss, error_loss
+from mipforest.objectives.leaf_losses import (
+    ErrorLoss,
+    LabelLoss,
+    LeafLoss,
+    PinballLoss,
+    SquaredLoss,
+    error_loss,
+)
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import Formulation
 from mipforest.problem.model_changes import ModelChanges
@@ -169,7 +176,7 @@ class RegressionTree(Formulation):
 
     def evaluate(self, tree: Tree, instance: OrtInstance) -> float:
         leaves = instance.leaves
-        beta = coefficients(tree) / leaves.spread
+        beta = coefficients(tree) / np.max(leaves.spread)  # of several targets there are none
         size = leaves_of(tree, instance.data.X).sum(axis=0)
         if not instance.routing.allows(tree):
             return float("inf")
@@ -244,7 +251,7 @@ class ConstantLeafTree(RegressionTree):
         fitted = self.relabel(instance.routing.decode(values), instance)
         # What an empty leaf predicts counts for nothing: it takes what suits its ancestors.
         holds, own = leaves_of(fitted, instance.data.X).any(axis=0), instance.leaves.unscaled(values["beta0"])
-        return replace(fitted, leaf_value=np.where(holds, own, fitted.leaf_value))
+        return replace(fitted, leaf_value=np.where(_beside(holds, own), own, fitted.leaf_value))
 
     def relabel(self, tree: Tree, instance: OrtInstance) -> Tree:
         return instance.leaves.with_fitted_leaves(tree)
@@ -291,30 +298,33 @@ class Ort(ConstantLeafTree):
     def _declare_means(self, m: Model, instance: OrtInstance) -> float:
         """Write rows (e) to (g), means as leaf values; return W, the squared loss within groups."""
         routing, z, y, leaves = instance.routing, m["z"], instance.leaves.y, instance.topology.leaves
-        each = instance.data.weights
+        each, targets = instance.data.weights, instance.data.targets
         weight, mean, within = grouped(y, each, routing.group)
         low, high = range_of_means(mean[routing.group], each, self.N_min)
-        v = m.continuous("beta0", leaves, lower=low, upper=high, meaning="prediction of a leaf")
+        over: tuple[Any, ...] = (leaves, list(targets)) if targets else (leaves,)
+        v = m.continuous("beta0", over, lower=low, upper=high, meaning="prediction of a leaf")
         f = m.nonnegative(
             "f",
-            (len(weight), leaves),
+            (len(weight), *over),
             upper=high,
             meaning="prediction for a sample, or for a group in a leaf",
         )
-        m.add("fitted_on_below", f >= low * z)  # (e)
-        m.add("fitted_on_above", f <= high * z)  # (e)
-        m.add("fitted_below", f >= v - high * (1 - z))  # (f)
-        m.add("fitted_above", f <= v - low * (1 - z))  # (f)
-        m.add("mean", weight @ f == (weight * mean) @ z, over=leaves)  # (g)
+        here = z[:, :, None] if targets else z
+        m.add("fitted_on_below", f >= low * here)  # (e)
+        m.add("fitted_on_above", f <= high * here)  # (e)
+        m.add("fitted_below", f >= v - high * (1 - here))  # (f)
+        m.add("fitted_above", f <= v - low * (1 - here))  # (f)
+        m.add(
+            "mean", (_beside(weight, f) * f).sum(axis=0) == z.T @ (_beside(weight, mean) * mean), over=over
+        )  # (g)
         return within
 
     def _leaf_losses(self, m: Model, instance: OrtInstance) -> LinearExpr:
-        """Return the (|L|,) squared loss of each leaf beyond that within groups: the terms of (h)."""
+        """Return the squared loss of each leaf (|L|,), and target (|L|, T), beyond that within groups: terms of (h)."""
         y, each = instance.leaves.y, instance.data.weights
         weight, mean, _ = grouped(y, each, instance.routing.group)
-        losses: LinearExpr = (weight * (mean - np.average(y, weights=each))) @ (
-            mean[:, None] * m["z"] - m["f"]
-        )
+        away = _beside(weight, mean) * (mean - np.average(y, axis=0, weights=each))
+        losses: LinearExpr = m["z"].T @ (away * mean) - (away[:, None] * m["f"]).sum(axis=0)
         return losses
 
     def _declare_quantiles(self, m: Model, instance: OrtInstance, loss: PinballLoss) -> LinearExpr:
@@ -387,7 +397,8 @@ class Ort(ConstantLeafTree):
             return super().encode(tree, instance)
         leaves, routing = instance.leaves, instance.routing
         v = leaves.constants(tree)
-        f = leaves_of(tree, routing.rows) * v
+        z = leaves_of(tree, routing.rows)
+        f = _beside(z, v[None]) * v
         if not isinstance(leaves.loss, PinballLoss):
             return {**routing.encode(tree), "beta0": v, "f": f}
         group, target, _ = distinct_targets(leaves.y, instance.data.weights, routing.group)
@@ -459,22 +470,31 @@ class ConstantLeaves:
         Training samples, a real target.
     loss
         Loss of the predictions.
+    weights
+        (T,) weights of several targets.
     """
 
     data: Dataset
     loss: LeafLoss
+    weights: FloatArray | float = field(default=1.0, kw_only=True)
 
     @cached_property
-    def least(self) -> float:
-        """What is 0 of the scaled target: the least value, or 0 where only quotients of targets count."""
-        return float(self.data.y.min()) if self.loss.is_shifted else 0.0
+    def least(self) -> Any:
+        """What is 0 of the scaled target, or of each: the least value; 0 of labels, and where only quotients count."""
+        return self.data.y.min(axis=0) if self.loss.is_shifted else 0.0
 
     @cached_property
-    def spread(self) -> float:
-        """What is 1 of the scaled target, above :attr:`least`: the greatest value, or the mean."""
+    def spread(self) -> Any:
+        """What is 1 of the scaled target, above :attr:`least`: the greatest value, or the mean; 1 of labels.
+
+        Several targets are scaled so that the squared loss of their sum has their weights, and the greatest range is 1.
+        """
+        if isinstance(self.loss, LabelLoss):
+            return 1.0
         if not self.loss.is_shifted:
             return float(np.average(self.data.y, weights=self.data.weights))
-        return float(self.data.y.max() - self.data.y.min())
+        ranges = np.sqrt(self.weights) * np.ptp(self.data.y, axis=0)
+        return np.max(ranges) / np.sqrt(self.weights)
 
     @cached_property
     def y(self) -> FloatArray:
@@ -602,10 +622,17 @@ def coefficients(tree: Tree) -> FloatArray:
 
 
 def grouped(y: FloatArray, weight: FloatArray, group: IntArray) -> tuple[FloatArray, FloatArray, float]:
-    """Return weights (g,) and mean targets (g,) of the groups, and the squared loss within all of them."""
+    """Return weights (g,) and mean targets (g,) or (g, T) of the groups, and the squared loss within all of them."""
     total: FloatArray = np.bincount(group, weights=weight).astype(np.float64)
-    mean = np.bincount(group, weights=weight * y) / total
-    return total, mean, float((weight * (y - mean[group]) ** 2).sum())
+    sums, each = np.zeros((len(total), *y.shape[1:])), _beside(weight, y)
+    np.add.at(sums, group, each * y)
+    mean = sums / _beside(total, sums)
+    return total, mean, float((each * (y - mean[group]) ** 2).sum())
+
+
+def _beside(values: Any, other: Any) -> Any:
+    """Return values with axes of length 1 behind their own, as many as another array has."""
+    return values.reshape(*values.shape, *(1,) * (other.ndim - values.ndim))
 
 
 def distinct_targets(
@@ -616,16 +643,16 @@ def distinct_targets(
     return pairs[:, 0].astype(np.int64), pairs[:, 1], np.bincount(of.ravel(), weights=weight).astype(float)
 
 
-def range_of_means(y: FloatArray, weight: FloatArray, N_min: int) -> tuple[float, float]:
-    """Return bounds on the weighted mean of at least ``N_min`` of the targets (n,).
+def range_of_means(y: FloatArray, weight: FloatArray, N_min: int) -> tuple[Any, Any]:
+    """Return bounds on the weighted mean of at least ``N_min`` of the targets (n,), or of each (n, T).
 
     With unequal weights a mean may come as close to the least target as one heavy sample draws it: their range.
     """
-    ordered = np.sort(y)
+    ordered = np.sort(y, axis=0)
     if (weight != weight[0]).any():
-        return float(ordered[0]), float(ordered[-1])
-    low, high = float(ordered[:N_min].mean()), float(ordered[-N_min:].mean())
-    return min(low, high), max(low, high)  # equal means may cross by rounding
+        return ordered[0], ordered[-1]
+    low, high = ordered[:N_min].mean(axis=0), ordered[-N_min:].mean(axis=0)
+    return np.minimum(low, high), np.maximum(low, high)  # equal means may cross by rounding
 
 
 def range_of_quantiles(

@@ -503,6 +503,37 @@ class TargetWeights(ParameterKind):
             )
         return tuple(map(float, weights.tolist()))
 
+    @staticmethod
+    def of(asked: str | tuple[float, ...], data: Dataset) -> FloatArray:
+        """Return the (T,) weight of each target.
+
+        Parameters
+        ----------
+        asked
+            ``"variance"``, ``"equal"``, or T numbers.
+        data
+            Training samples with several targets; labels, and a target that does not vary, have the weight 1.
+
+        Raises
+        ------
+        ParameterError
+            If there is not one number for each target.
+        """
+        T = len(data.targets)
+        if isinstance(asked, tuple):
+            if len(asked) != T:
+                raise ParameterError(
+                    f"parameter target_weights has {len(asked)} numbers, and {data.name} has {T} targets "
+                    f"({', '.join(data.targets)}); give one for each"
+                )
+            return np.array(asked)
+        if asked == "equal" or data.target_classes:
+            return np.ones(T)
+        away = data.y - np.average(data.y, axis=0, weights=data.weights)
+        varies = data.y.min(axis=0) < data.y.max(axis=0)
+        variance = np.average(away**2, axis=0, weights=data.weights)
+        return np.divide(1.0, variance, out=np.ones(T), where=varies & (variance > 0))
+
 
 #: Weights of targets that the data decide: of numbers one over the variance, or 1 each; of labels 1 each.
 WEIGHTS_IN_WORDS = ("variance", "equal")

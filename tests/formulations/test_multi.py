@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tolerance import at_least, at_most, same
 from univariate_cases import cost_of_targets
 
-from formulations.multi import Multi, weights_of_targets
+from formulations.multi import Multi
 from formulations.oct import Oct
 from formulations.ort import Ort
 from mipforest import constraints
@@ -36,6 +36,7 @@ from mipforest.problem.constraints import (
 )
 from mipforest.problem.constraints.constraint import ROUNDING
 from mipforest.problem.expressions import NotExpressed
+from mipforest.problem.parameters import TargetWeights
 from mipforest.searches.leaf_sums import LABELS, SQUARED, loss_of_vector
 from mipforest.searches.univariate import constrained
 from mipforest.testing import formulation_tests
@@ -73,7 +74,7 @@ def parameters_of(seed, data):
 
 
 def enumerated(data, depth, given):
-    cost = cost_of_targets(data, weights_of_targets(given["target_weights"], data))
+    cost = cost_of_targets(data, TargetWeights.of(given["target_weights"], data))
     unit = cost(range(data.n))
     return best_tree_value(data.X, cost, depth, given["alpha"] * unit, min(given["N_min"], data.n)) / unit
 

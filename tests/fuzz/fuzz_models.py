@@ -41,13 +41,12 @@ from literal_trees import literal_optimum
 from random_problems import PARAMETERS, Constraint, one_of, random_constraint, random_data
 from univariate_cases import cost_of_targets, leaf_cost
 
-from formulations.multi import weights_of_targets
 from mipforest.cards import ScoreCard
 from mipforest.data import DataError, Dataset
 from mipforest.errors import EnsembleError, LicenseLimit
 from mipforest.problem.expressions import NotExpressed
 from mipforest.problem.formulation import Formulation
-from mipforest.problem.parameters import ParameterError
+from mipforest.problem.parameters import ParameterError, TargetWeights
 from mipforest.problem.problem import Problem
 from mipforest.problem.registry import formulation_classes
 from mipforest.problem.result import Result
@@ -286,7 +285,7 @@ def _enumerated(formulation: Formulation, data: Dataset, depth: int) -> float | 
 
         return best_tree_value(X, least, depth, values["alpha"] * unit, values["N_min"]) / unit
     if formulation.name == "multi" and depth <= 2:
-        cost = cost_of_targets(data, weights_of_targets(formulation.target_weights, data))
+        cost = cost_of_targets(data, TargetWeights.of(formulation.target_weights, data))
         baseline = cost(tuple(range(data.n)))
         return best_tree_value(X, cost, depth, values["alpha"] * baseline, values["N_min"]) / baseline
     if formulation.name in ("oct", "ort", "quantile", "poisson", "survival") and depth <= 2:
