@@ -2,8 +2,8 @@ r"""Exact search of trees of two levels by covers, and of the sides of a thresho
 
 **Depth one.** :math:`W_1(S)`, the least loss of at most one split on some rows S, comes from one walk over each feature
 (:mod:`mipforest.searches.exact.walks`), for both sides of a threshold at once. What differs between losses are
-operations on tables: :mod:`mipforest.searches.exact.classes`, :mod:`~mipforest.searches.exact.squared` and, by plain
-loops for any loss, :mod:`~mipforest.searches.exact.plain`.
+operations on tables: :mod:`mipforest.searches.exact.classes`, :mod:`~mipforest.searches.exact.squared`, by sums over
+bins :mod:`~mipforest.searches.exact.binned` and, by plain loops for any loss, :mod:`~mipforest.searches.exact.plain`.
 
 **Depth two: a cover** of S is a list of intervals of thresholds, each of one feature f with ranks lo to hi and two
 numbers: a lower bound ``left`` on :math:`W_1` of the rows of S below lo, and ``right`` on that of the rows from hi on.
