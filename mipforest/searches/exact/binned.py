@@ -49,6 +49,8 @@ class BinnedTables(NamedTuple):
         Column 0 is what a row loses where nothing is saved.
     columns
         (V,) nothing; V is the number of columns.
+    least
+        (1,) half of the least weight of a row that predicts numbers: sums of less weight are rounding errors.
     """
 
     plain: PlainTables
@@ -59,6 +61,7 @@ class BinnedTables(NamedTuple):
     column: NDArray[np.int32]
     amount: NDArray[Any]
     columns: NDArray[np.uint8]
+    least: FloatArray
 
 
 class BinnedSide(NamedTuple):
@@ -218,7 +221,7 @@ def _prepare(tables: BinnedTables, rows: BinnedSide, f: int) -> None:
 
 
 @kernel
-def _saved(kind: int, sums: NDArray[Any]) -> float:
+def _saved(kind: int, sums: NDArray[Any], least: float) -> float:
     """Return what a leaf saves by its sums (V,)."""
     V, saved = len(sums), 0.0
     if kind > LABELS:
@@ -230,7 +233,7 @@ def _saved(kind: int, sums: NDArray[Any]) -> float:
             saved += most
         return saved
     w = float(sums[1])
-    if w <= 0.0:
+    if w <= least:
         return 0.0
     if kind == POISSON:
         return float(sums[0] - loss_of_sums(kind, w, float(sums[2]), float(sums[0])))
@@ -240,7 +243,7 @@ def _saved(kind: int, sums: NDArray[Any]) -> float:
 
 
 @kernel
-def _saved_of_both(kind: int, sums: NDArray[Any], now: NDArray[Any]) -> float:
+def _saved_of_both(kind: int, sums: NDArray[Any], now: NDArray[Any], least: float) -> float:
     """Return what two leaves save by the sums (V,) of one of them, and those of both (V,)."""
     V, saved = len(sums), 0.0
     if kind > LABELS:
@@ -254,19 +257,20 @@ def _saved_of_both(kind: int, sums: NDArray[Any], now: NDArray[Any]) -> float:
     w, rest = float(now[1]), float(sums[1] - now[1])
     if kind == POISSON:
         q, s = float(now[0]), float(now[2])
-        saved = q - loss_of_sums(kind, w, s, q)
+        if w > least:
+            saved = q - loss_of_sums(kind, w, s, q)
         q, s = float(sums[0] - now[0]), float(sums[2] - now[2])
-        return saved + q - loss_of_sums(kind, rest, s, q)
+        return saved + (q - loss_of_sums(kind, rest, s, q) if rest > least else 0.0)
     other = 0.0
     for v in range(2, V):
         x, y = float(now[v]), float(sums[v] - now[v])
         saved += x * x
         other += y * y
-    return (saved / w if w > 0.0 else 0.0) + (other / rest if rest > 0.0 else 0.0)
+    return (saved / w if w > least else 0.0) + (other / rest if rest > least else 0.0)
 
 
 @kernel
-def _saved_by_bin(kind: int, sums: NDArray[Any], lines: NDArray[Any]) -> None:
+def _saved_by_bin(kind: int, sums: NDArray[Any], least: float, lines: NDArray[Any]) -> None:
     """Write what the rows up to each bin save (``lines[0]``), and what those behind it save (``lines[1]``).
 
     Parameters
@@ -299,9 +303,11 @@ def _saved_by_bin(kind: int, sums: NDArray[Any], lines: NDArray[Any]) -> None:
     q, w, last = sums[0], sums[1], B - 1
     if kind == POISSON:
         for b in range(B):
-            saved[b] = q[b] - loss_of_sums(kind, w[b], sums[2, b], q[b])
-            left = q[last] - q[b]
-            other[b] = left - loss_of_sums(kind, w[last] - w[b], sums[2, last] - sums[2, b], left)
+            x, y, left = w[b], w[last] - w[b], q[last] - q[b]
+            if x > least:
+                saved[b] = q[b] - loss_of_sums(kind, x, sums[2, b], q[b])
+            if y > least:
+                other[b] = left - loss_of_sums(kind, y, sums[2, last] - sums[2, b], left)
         return
     for v in range(2, V):
         own, total = sums[v], sums[v, last]
@@ -311,8 +317,8 @@ def _saved_by_bin(kind: int, sums: NDArray[Any], lines: NDArray[Any]) -> None:
             other[b] += y * y
     for b in range(B):
         x, y = w[b], w[last] - w[b]
-        saved[b] = saved[b] / x if x > 0.0 else 0.0
-        other[b] = other[b] / y if y > 0.0 else 0.0
+        saved[b] = saved[b] / x if x > least else 0.0
+        other[b] = other[b] / y if y > least else 0.0
 
 
 # ---------------------------------------------------------------------- best splits
@@ -364,7 +370,7 @@ def _at_bins(
     for v in range(V):
         total[v] = rows.part[s, 0, v, B - 1]
     lost = float(total[0])
-    leaf = max(0.0, lost - _saved(kind, total))
+    leaf = max(0.0, lost - _saved(kind, total, tables.least[0]))
     best, least, is_usable = np.inf, np.inf, False
     for g in range(p):
         own = bound[g]
@@ -374,7 +380,7 @@ def _at_bins(
             continue
         is_usable = True
         sums, is_wide = rows.part[s, g], tables.is_wide[g]
-        _saved_by_bin(kind, sums, lines)
+        _saved_by_bin(kind, sums, tables.least[0], lines)
         saved, other, base = lines[0], lines[1], sums[0]
         most = saved[0] + other[0]
         for b in range(1, B):
@@ -435,7 +441,7 @@ def _within(
             continue
         if new and rank[row] != last:
             if due <= 0.0:
-                value = cost + max(0.0, lost - _saved_of_both(kind, total, now))
+                value = cost + max(0.0, lost - _saved_of_both(kind, total, now, tables.least[0]))
                 best = min(best, value)
                 due = (value - best) / moved if kind > LABELS else 0.0
             new = False

@@ -483,6 +483,7 @@ def _scanned_tables(rows: Rows) -> Any:
         column=column.astype(np.int32),
         amount=entries[row, column].astype(kind),
         columns=np.zeros(entries.shape[1], np.uint8),
+        least=np.array([0.5 * float(statistics[:, 0].min(initial=np.inf))]),
     )
 
 
