@@ -132,7 +132,7 @@ def test_trees_near_the_optimum_are_on_the_page(mipforest, men, bands, tmp_path)
         (("--target", "Weight"), "--targets takes the place"),
         (("--method", "batch"), "one target"),
         (("--model", "ort"), "--model multi"),
-        (("--recall", "high=0.5"), "3 targets at once"),
+        (("--recall", "high=0.5"), "predicts numbers"),
     ],
 )
 def test_what_takes_one_target_refuses_several(mipforest, men, tmp_path, more, says):
