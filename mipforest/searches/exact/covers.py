@@ -158,11 +158,15 @@ def pair(
     below: int,
     first: int,
     cost: float,
+    enough: float,
     node: IntArray,
     losses: FloatArray,
 ) -> tuple[float, float]:
-    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
-    call(tables.pair, (tables.words, rows.words, f, below, first, cost, node, losses))
+    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on.
+
+    Lower bounds on them where their sum is at least ``enough``.
+    """
+    call(tables.pair, (tables.words, rows.words, f, below, first, cost, enough, node, losses))
     return losses[0], losses[1]
 
 
@@ -311,8 +315,8 @@ def refine(
         work.node[UPPER] = f
         weight_below = tables.weight_below[f]
         if low == high or abs(seen) != stamp:
-            x, y = pair(tables, rows, f, low, high, cost, work.node, work.losses)
-            is_valued = low == high and not any_size
+            x, y = pair(tables, rows, f, low, high, cost, keep, work.node, work.losses)
+            is_valued = low == high and not any_size and x + y < keep
             value = _value(tables, rows, work, side, f, low, x, y, cost) if is_valued else 0.0
             x, y = max(x, left), max(y, right)
             # One threshold without its value is evaluated again where that is asked for.
@@ -323,7 +327,8 @@ def refine(
                 cover[i] = cover[size]
             continue
         c = middle(weight_below, low, high)
-        x, y = pair(tables, rows, f, c, c, cost, work.node, work.losses)
+        x, y = pair(tables, rows, f, c, c, cost, keep, work.node, work.losses)
+        x, y = max(x, left), max(y, right)  # no less, even where they are bounds
         size -= 1
         cover[i] = cover[size]
         if x + y < keep:
@@ -417,7 +422,7 @@ def evaluate_each(
                     return STOPPED
                 work.counts[PAIRS] += 1
                 work.node[SIDE], work.node[ROOT], work.node[UPPER] = 0, -1, f
-                x, y = pair(tables, work.side[0], f, t, t, cost, work.node, work.losses)
+                x, y = pair(tables, work.side[0], f, t, t, cost, np.inf, work.node, work.losses)
                 x, y = value_of(tables, work.side[0], f, t, cost, x, y, work.node, work.losses)
                 value[number] = cost + x + y
                 if value[number] < work.found[0].best:

@@ -98,8 +98,9 @@ def leaf_below(tables: GatheredTables, f: int, t: int, right: bool) -> float:
 
 @kernel
 def pair(
-    tables: GatheredTables, rows: GatheredSide, f: int, below: int, first: int, cost: float, totals: NDArray[Any],
-    out: NDArray[Any],
+    tables: GatheredTables, rows: GatheredSide, f: int, below: int, first: int, cost: float,
+    enough: float,  # noqa: ARG001
+    totals: NDArray[Any], out: NDArray[Any],
 ) -> tuple[float, float]:  # fmt: skip
     """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
     ranks = rows.ranks[_place(tables, rows, f)]

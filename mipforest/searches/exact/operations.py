@@ -106,9 +106,20 @@ def leaf_below(tables: Any, f: int, t: int, right: bool) -> float:
 
 @operation
 def pair(
-    tables: Any, rows: Any, f: int, below: int, first: int, cost: float, totals: Any, out: Any
+    tables: Any,
+    rows: Any,
+    f: int,
+    below: int,
+    first: int,
+    cost: float,
+    enough: float,
+    totals: Any,
+    out: Any,
 ) -> tuple[float, float]:
-    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
+    """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on.
+
+    Lower bounds on them will do where their sum is at least ``enough``.
+    """
     raise NotImplementedError
 
 
@@ -150,12 +161,20 @@ def _address(name: str, of_tables: Any, of_rows: Any) -> int:
         return leaf_below(tables_in(tables), f, t, right != 0)
 
     def pair_by_words(
-        tables: Any, rows: Any, f: int, below: int, first: int, cost: float, node: Any, losses: Any
+        tables: Any,
+        rows: Any,
+        f: int,
+        below: int,
+        first: int,
+        cost: float,
+        enough: float,
+        node: Any,
+        losses: Any,
     ) -> float:
         side = rows_in(rows)
         side.out[SIDE], side.out[ROOT], side.out[UPPER] = node[SIDE], node[ROOT], node[UPPER]
         losses[0], losses[1] = pair(
-            tables_in(tables), side.rows, f, below, first, cost, side.totals, side.out
+            tables_in(tables), side.rows, f, below, first, cost, enough, side.totals, side.out
         )
         return 0.0
 
@@ -168,7 +187,7 @@ def _address(name: str, of_tables: Any, of_rows: Any) -> int:
     function, arguments = {
         "restrict": (restrict_by_words, (WORDS, WORDS, WORDS, i, i)),
         "leaf_below": (leaf_by_words, (WORDS, i, i, i)),
-        "pair": (pair_by_words, (WORDS, WORDS, i, i, i, x, WORDS, NUMBERS)),
+        "pair": (pair_by_words, (WORDS, WORDS, i, i, i, x, x, WORDS, NUMBERS)),
         "value_of": (value_by_words, (WORDS, WORDS, i, i, x, WORDS, NUMBERS)),
     }[name]
     return address_of(cast("Callable[..., float]", function), arguments, (of_tables, of_rows))

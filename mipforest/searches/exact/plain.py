@@ -201,7 +201,7 @@ def _median_loss(tables: PlainTables, f: int, t: int, right: bool) -> float:
 @kernel
 def pair(
     tables: PlainTables, rows: PlainSide, f: int, below: int, first: int, cost: float,
-    totals: FloatArray, out: FloatArray,  # noqa: ARG001
+    enough: float, totals: FloatArray, out: FloatArray,  # noqa: ARG001
 ) -> tuple[float, float]:  # fmt: skip
     """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
     # Without rows nothing is lost: bounds are for leaves of any size, 0 included.

@@ -67,7 +67,7 @@ def least_of_one(
     tables: Tables, rows: Side, above: int, cost: float, node: IntArray, losses: FloatArray
 ) -> float:
     """Return the least loss of at most one split on some rows, whose ranks in the first feature are less than one."""
-    return pair(tables, rows, 0, above, above, cost, node, losses)[0]
+    return pair(tables, rows, 0, above, above, cost, np.inf, node, losses)[0]
 
 
 @entry
@@ -204,7 +204,7 @@ def _both(
     if least > 0:
         fewer = least - (need.before[f, high] - need.before[f, low])
         need.next[0] = fewer if fewer > 1 else 0
-    return pair(tables, rows, f, low, high, cost, node, losses)
+    return pair(tables, rows, f, low, high, cost, np.inf, node, losses)
 
 
 class Interval(NamedTuple):

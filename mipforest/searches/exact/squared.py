@@ -110,7 +110,7 @@ def leaf_below(tables: SquaredTables, f: int, t: int, right: bool) -> float:
 @kernel
 def pair(
     tables: SquaredTables, rows: SquaredSide, f: int, below: int, first: int, cost: float,
-    totals: FloatArray, out: FloatArray,  # noqa: ARG001
+    enough: float, totals: FloatArray, out: FloatArray,  # noqa: ARG001
 ) -> tuple[float, float]:  # fmt: skip
     """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
     p, begin, N = tables.rank.shape[0], rows.span[0], rows.span[1]

@@ -79,6 +79,7 @@ def pair(
     below: int,
     first: int,
     cost: float,
+    enough: float,  # noqa: ARG001
     totals: IntArray,
     out: IntArray,
 ) -> tuple[float, float]:
