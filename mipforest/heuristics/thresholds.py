@@ -159,7 +159,7 @@ class Thresholds:
 
         The lowest threshold that sends a value of rank r left is number r + 1; the greatest value is sent left by none.
         """
-        row, feature = np.nonzero(self.rank.T < np.diff(self.first))
+        row, feature = np.nonzero(np.diff(self.first) > self.rank.T)
         column = self.first[feature] + self.rank[feature, row]
         shape = len(self.X), len(self)
         return sparse.csr_array((np.ones(len(row)), (row, column)), shape=shape)

@@ -9,8 +9,8 @@ Between two edges no split is right for more than
 .. math::  \max_{k \ne l} \; a_k + b_l ,
 
 where :math:`a_k` are the rows of class k below the upper edge, and :math:`b_l` those of class l from the lower one on:
-the left leaf predicts k and the right one l, and rows between the edges may go where they are right. So few counts bound
-all splits of a feature. An interval between two edges is halved, or its rows are walked, only where its bound is less
+the left leaf predicts k and the right one l, and rows between the edges may go where they are right. So few counts
+bound all splits of a feature. An interval between two edges is halved, or its rows are walked, only where its bound is less
 than what is known; and only as long as the bounds of both sides of a threshold leave room below what is *enough*.
 
 Whole weights are so many equal rows.
@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import Int32Array, IntArray
 from mipforest.searches import entry, implement, kernel
-from mipforest.searches.exact import operations
 from mipforest.searches.exact.domains import has_to_split, usable
+from mipforest.searches.exact.walks import WORDS_AT_A_TIME, count_common
 
-#: Bits of a word.
-WORD = 64
+#: Bits that are counted at a time, of which each class has a whole number.
+BITS = 64 * WORDS_AT_A_TIME
 
 #: Intervals between the edges of a feature, and how many of all the first bounds are made of: powers of two.
 INTERVALS, COARSE = 32, 8
@@ -103,22 +103,10 @@ class CountedSide(NamedTuple):
 
 
 @kernel
-def ones(word: Any) -> Any:
-    """Return the number of bits of a word that are 1."""
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
-
-
-@kernel
 def _count(rows: Any, mask: Any, start: IntArray, counts: Int32Array) -> None:
     """Count the rows of each class that are in two sets."""
     for k in range(len(start) - 1):
-        count = np.uint64(0)
-        for w in range(start[k], start[k + 1]):
-            count += ones(rows[w] & mask[w])
-        counts[k] = np.int32(count)
+        counts[k] = count_common(rows, mask, start[k], start[k + 1])
 
 
 @kernel
@@ -128,7 +116,9 @@ def _write_from(tables: CountedTables, f: int, t: int, rows: Any) -> None:
     while e < B and edge[e + 1] <= t:
         e += 1
     for w in range(len(rows)):
-        rows[w] = tables.every[w] if e == 0 else np.uint64(0) if e == B else tables.bits[tables.plane[e], f, w]
+        rows[w] = (
+            tables.every[w] if e == 0 else np.uint64(0) if e == B else tables.bits[tables.plane[e], f, w]
+        )
     order, rank, i = tables.order[f], tables.rank[f], tables.place[f, e]
     while i < len(order) and rank[i] < t:
         rows[order[i] >> 6] &= ~(np.uint64(1) << np.uint64(order[i] & 63))
@@ -162,7 +152,13 @@ def write_bits(tables: CountedTables, n_values: IntArray) -> None:
     """
     (p, N), B, W = tables.order.shape, len(tables.plane) - 1, len(tables.every)
     for f in range(p):
-        edge, place, order, rank, U = tables.edge[f], tables.place[f], tables.order[f], tables.rank[f], n_values[f]
+        edge, place, order, rank, U = (
+            tables.edge[f],
+            tables.place[f],
+            tables.order[f],
+            tables.rank[f],
+            n_values[f],
+        )
         for e in range(1, B + 1):
             if U <= B:
                 edge[e] = (2 * e * U + B) // (2 * B)
@@ -340,7 +336,10 @@ def pair(
         for w in range(len(mask)):
             parts[part, w] = mask[w] & (~parts[part, w] if part == 0 else parts[part, w])
         _count(parts[part], mask, tables.start, whole[part])
-    leaf_left, leaf_right = float(_errors_at(whole[0], rows.whole[0])), float(_errors_at(whole[1], rows.whole[1]))
+    leaf_left, leaf_right = (
+        float(_errors_at(whole[0], rows.whole[0])),
+        float(_errors_at(whole[1], rows.whole[1])),
+    )
     least_left, least_right = MANY, MANY  # errors of a split that was found
     any_left, any_right = False, False
     for g in range(p):

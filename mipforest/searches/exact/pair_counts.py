@@ -50,10 +50,10 @@ from mipforest.searches.exact.cover_search import (
     on_this_thread,
     under,
 )
-from mipforest.searches.exact.counted import WORD, ones
 from mipforest.searches.exact.covers import DONE, FLAG, STOPPED
 from mipforest.searches.exact.plain import loss_of_rest
 from mipforest.searches.exact.tables import Rows, bits_of_classes, fit_bits
+from mipforest.searches.exact.walks import count_common
 from mipforest.searches.leaf_sums import POISSON, kind_of_loss, may_skip
 
 #: Most thresholds of a table: the sums of their pairs are held in memory.
@@ -106,9 +106,7 @@ def count_pairs(
             for j in range(first, min(first + BLOCK, T)):
                 for k in range(other, min(other + BLOCK, j + 1)):
                     for c in range(len(starts) - 1):
-                        count = np.uint64(0)
-                        for w in range(starts[c], starts[c + 1]):
-                            count += ones(work[j, w] & bits[k, w])
+                        count = count_common(work[j], bits[k], starts[c], starts[c + 1])
                         counts[c, j, k] = counts[c, k, j] = np.int32(count)
 
 
@@ -243,7 +241,7 @@ def are_faster(rows: Rows, depth: int) -> bool:
     # Covers evaluate few of many thresholds of a feature.
     evaluated = float(np.minimum(n_of, EVALUATED * np.log2(1.0 + n_of)).sum())
     of_covers = evaluated * n * len(n_of) * (PLAIN if rows.kind is None else WALKED)
-    of_pairs = T * T * (COUNTED * n / WORD if _is_counted(rows) else SUMMED * n * rows.statistics.shape[1])
+    of_pairs = T * T * (COUNTED * n / 64 if _is_counted(rows) else SUMMED * n * rows.statistics.shape[1])
     of_pairs += T * T * COMPARED
     return bool(of_pairs <= of_covers if depth == 2 else T * of_pairs <= REPEATED * evaluated * of_covers)
 
@@ -406,7 +404,6 @@ class PairSearch(CoverSearch):
     """
 
     levels_of_tables = range(2, 64)
-    tables: Any  # PairTables, where there is something to search
 
     def _tables(self, known: object) -> PairTables:
         del known  # of covers

@@ -20,7 +20,14 @@ from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, Cover
 from mipforest.searches.exact.pair_counts import PairSearch, are_faster
 from mipforest.searches.exact.side_bounds import KEPT_DEPTH, Losses, keep_sides, known_sides
 from mipforest.searches.exact.slices import CoverSlices, SlicedProblem, SlicedSearch
-from mipforest.searches.exact.tables import MAX_BYTES, MAX_SHORT_RANKS, Rows, bytes_of_ranks, fit_bits, kind_of
+from mipforest.searches.exact.tables import (
+    MAX_BYTES,
+    MAX_SHORT_RANKS,
+    Rows,
+    bytes_of_ranks,
+    fit_bits,
+    kind_of,
+)
 from mipforest.searches.numbers import ANY_SIZE, require, require_charges, require_limits
 from mipforest.searches.workers import Workers
 from mipforest.time_budget import TimeBudget
@@ -137,7 +144,12 @@ def tiny_rows(loss: LeafLoss, real: Rows | None) -> Rows:
     most = int(real.n_values.max(initial=1))
     n_values = np.full(1, most) if most > MAX_SHORT_RANKS else rows.n_values
     return replace(
-        rows, kind=real.kind, is_gathered=real.is_gathered, is_counted=real.is_counted, N_min=min(2, real.N_min), n_values=n_values
+        rows,
+        kind=real.kind,
+        is_gathered=real.is_gathered,
+        is_counted=real.is_counted,
+        N_min=min(2, real.N_min),
+        n_values=n_values,
     )
 
 

@@ -14,9 +14,9 @@ from mipforest.objectives.leaf_losses import LabelLoss, LeafLoss
 from mipforest.searches.addresses import words_of
 from mipforest.searches.exact.classes import LabelPart, ManyClasses, TwoClasses
 from mipforest.searches.exact.counted import (
+    BITS,
     COARSE,
     INTERVALS,
-    WORD,
     CountedSide,
     CountedTables,
     take_every,
@@ -162,18 +162,22 @@ class Rows:
                     thresholds[f] = 1, 0
         return thresholds
 
-    def best_split(self, cost: float, tolerance: float) -> tuple[int, int]:
-        """Return feature and threshold of the best split, -1 where one leaf loses no more."""
-        best, split = self.leaf() - tolerance, (-1, -1)
+    def best_split(self, cost: float, tolerance: float, members: BoolArray) -> tuple[int, int]:
+        """Return feature and threshold of the best split of some rows (n,), -1 where one leaf loses no more."""
+        split = (-1, -1)
         if not self.loss.has_sums:
-            for f, values in enumerate(self.splits(cost)):
+            part = self.take(members)
+            best = part.leaf() - tolerance
+            for f, values in enumerate(part.splits(cost)):
                 t = int(values.argmin()) if len(values) else -1
                 if t >= 0 and values[t] < best:
                     best, split = float(values[t]), (f, t + 1)
             return split
         # Of thresholds that part the rows alike the first one stands for all: there are far fewer where rows are few.
-        statistics, whole = self.statistics, self.size.sum()
-        for f, order in enumerate(self.order[: len(self.rank)]):
+        of_each, whole = np.ascontiguousarray(self.statistics.T), self.size[members].sum()
+        best = float(self.loss_of(of_each[:, members].sum(axis=1))) - tolerance
+        for f, every in enumerate(self.order[: len(self.rank)]):
+            order = every[members[every]]
             rank = self.rank[f, order]
             last = np.flatnonzero(rank[1:] != rank[:-1])
             if self.N_min > 1:
@@ -181,9 +185,9 @@ class Rows:
                 last = last[(size >= self.N_min) & (whole - size >= self.N_min)]
             if not len(last):
                 continue
-            sums = statistics[order].cumsum(axis=0)
-            left = sums[last]
-            values = cost + (self.loss_of(left) + self.loss_of(sums[-1] - left))
+            sums = of_each[:, order].cumsum(axis=1)  # sums over a few long lines are fast
+            left = sums[:, last]
+            values = cost + (self.loss_of(left.T) + self.loss_of((sums[:, -1:] - left).T))
             i = int(values.argmin())
             if values[i] < best:
                 best, split = float(values[i]), (f, int(rank[last[i]]) + 1)
@@ -482,8 +486,8 @@ def bits_of_classes(rows: Rows) -> tuple[IntArray, IntArray]:
     for c in range(rows.n_classes):
         own = np.flatnonzero(label == c)
         own = np.repeat(own, weight[own])
-        parts.append(np.concatenate([own, np.full(-len(own) % WORD, -1)]))
-        start.append(start[-1] + len(parts[-1]) // WORD)
+        parts.append(np.concatenate([own, np.full(-len(own) % BITS, -1)]))
+        start.append(start[-1] + len(parts[-1]) // 64)
     return np.concatenate(parts), np.array(start)
 
 
@@ -506,7 +510,7 @@ def _counted_tables(rows: Rows) -> CountedTables:
         listed += [e for e in range(step, B, step) if e not in listed]
         step //= 2
     plane[listed] = np.arange(B - 1)
-    label = np.repeat(np.arange(rows.n_classes, dtype=np.int16), WORD * np.diff(start))
+    label = np.repeat(np.arange(rows.n_classes, dtype=np.int16), 64 * np.diff(start))
     below = _below(rows, rows.value[:, 1:] * np.eye(rows.n_classes)[rows.value[:, 0].astype(np.int64)])
     tables = CountedTables(
         bits=np.zeros((B - 1, p, W), np.uint64),
