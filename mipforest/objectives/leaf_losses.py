@@ -160,8 +160,8 @@ class LabelLoss(LeafLoss):
 
     def of_sums(self, sums: FloatArray, least: float) -> FloatArray:
         # One class after the other, and one target: numpy takes long along short axes.
-        least = np.asarray(reduce(np.minimum, np.moveaxis(self._by_target(sums), -1, 0)))
-        return np.maximum(0.0, least[..., 0] if self.n_labels == 1 else least.sum(axis=-1))
+        by_target: FloatArray = reduce(np.minimum, np.moveaxis(self._by_target(sums), -1, 0))
+        return np.maximum(0.0, by_target[..., 0] if self.n_labels == 1 else by_target.sum(axis=-1))
 
     def moved(self, statistics: FloatArray) -> FloatArray:
         return np.asarray(self._by_target(statistics).max(axis=-1).sum(axis=-1))

@@ -10,8 +10,8 @@ Between two edges no split is right for more than
 
 where :math:`a_k` are the rows of class k below the upper edge, and :math:`b_l` those of class l from the lower one on:
 the left leaf predicts k and the right one l, and rows between the edges may go where they are right. So few counts
-bound all splits of a feature. An interval between two edges is halved, or its rows are walked, only where its bound is less
-than what is known; and only as long as the bounds of both sides of a threshold leave room below what is *enough*.
+bound all splits of a feature. An interval between two edges is halved, or its rows are walked, only where its bound is
+less than what is known; and only as long as the bounds of both sides of a threshold leave room below what is *enough*.
 
 Whole weights are so many equal rows.
 """
