@@ -56,6 +56,8 @@ def cover_of_bins(rows: Rows, cost: float) -> Cover:
     value = np.ascontiguousarray(rows.statistics, dtype=np.float64)
     edges = {f: _edges(rows, f) for f in features}
     bins = {f: (np.searchsorted(edges[f], rows.rank[f], side="right") - 1).astype(np.uint8) for f in features}
+    # A bin of one value has no threshold inside.
+    wide = {f: np.diff(edges[f]) > 1 for f in features}
     shape = BINS, value.shape[1]
     # Least loss of a split of the rows in the bins below each, and of those above each, so far.
     least = {f: np.full((2, BINS), np.inf) for f in features}
@@ -64,12 +66,12 @@ def cover_of_bins(rows: Rows, cost: float) -> Cover:
         for g in [g for g in features if g <= f]:
             sums = np.zeros((BINS, *shape))
             add_by_bins(bins[f], bins[g], value, sums)
-            for one, by_bin in {f: sums, g: sums.swapaxes(0, 1)}.items():
+            for one, other, by_bin in ((f, g, sums), (g, f, sums.swapaxes(0, 1))):
                 below = by_bin.cumsum(axis=0) - by_bin
-                above = by_bin.sum(axis=0) - below - by_bin
+                above = by_bin.sum(axis=0) - below - np.where(wide[one][:, None, None], by_bin, 0.0)
                 for side, part in enumerate((below, above)):
                     before = part.cumsum(axis=1) - part
-                    after = part.sum(axis=1)[:, None] - before - part
+                    after = part.sum(axis=1)[:, None] - before - np.where(wide[other][:, None], part, 0.0)
                     split = (rows.loss_of(before) + rows.loss_of(after)).min(axis=1)
                     least[one][side] = np.minimum(least[one][side], split)
                     leaf[one][side] = rows.loss_of(part.sum(axis=1))
@@ -91,5 +93,8 @@ def _edges(rows: Rows, f: int) -> IntArray:
     n, U = rows.rank.shape[1], int(rows.n_values[f])
     if U <= BINS:
         return np.minimum(np.arange(BINS + 1), U)
-    inner = rows.rank[f, rows.order[f, np.arange(1, BINS) * n // BINS]]
-    return np.concatenate([[0], inner, [U]]).astype(np.int64)
+    ranks, at = rows.rank[f, rows.order[f]], np.arange(1, BINS) * n // BINS
+    # Below or above the rows of the value at the quantile, whichever is nearer.
+    inner = ranks[at].astype(np.int64)
+    inner += np.searchsorted(ranks, inner + 1) - at < at - np.searchsorted(ranks, inner)
+    return np.concatenate([[0], inner, [U]])
