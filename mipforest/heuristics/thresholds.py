@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from scipy import sparse
 
-from mipforest.arrays import FloatArray, IntArray, SparseMatrix
+from mipforest.arrays import FloatArray, Int32Array, IntArray, SparseMatrix
 from mipforest.data import Dataset
 from mipforest.trees import Topology, Tree
 from mipforest.trees.sides import midpoints
@@ -36,12 +36,12 @@ class Thresholds:
         (n,) the group of each sample: its row of ``X``.
     distinct
         The distinct values of each feature, ascending.
+    rank
+        (p, g) rank of each group among the distinct values of each feature.
     feature, value
         (q,) feature and value of each threshold, ascending within a feature.
     first
         (p + 1,) where each feature's thresholds begin.
-    left
-        (g, q) CSR matrix with a 1 at the lowest threshold that sends a group left, feature by feature.
     names
         (p,) names of the features.
     whole, of_whole
@@ -51,10 +51,10 @@ class Thresholds:
     X: FloatArray
     group: IntArray
     distinct: tuple[FloatArray, ...]
+    rank: Int32Array
     feature: IntArray
     value: FloatArray
     first: IntArray
-    left: SparseMatrix
     names: tuple[str, ...]
     whole: Thresholds | None = None
     of_whole: IntArray | None = None
@@ -85,17 +85,17 @@ class Thresholds:
     def _among(self, features: IntArray) -> tuple[Thresholds, IntArray]:
         every = np.arange(len(self))
         numbers = np.concatenate([every[:0], *(every[self.of(j)] for j in features)])
-        X, some, group = np.unique(self.X[:, features], axis=0, return_index=True, return_inverse=True)
+        some, group = _distinct_rows(len(self.X), [(self.distinct[j], self.rank[j]) for j in features])
         sizes = np.diff(self.first)[features]
         whole, of_whole = self.in_whole
         few = Thresholds(
-            X=X,
-            group=group.ravel()[self.group],
+            X=self.X[some][:, features],
+            group=group[self.group],
             distinct=tuple(self.distinct[j] for j in features),
+            rank=self.rank[features][:, some],
             feature=np.repeat(np.arange(len(features)), sizes),
             value=self.value[numbers],
             first=np.concatenate([[0], np.cumsum(sizes)]),
-            left=sparse.csr_array(self.left[some][:, numbers]),
             names=tuple(self.names[j] for j in features),
             whole=whole,
             of_whole=of_whole[numbers],
@@ -117,24 +117,22 @@ class Thresholds:
         return lru_cache(KEPT)(copies)
 
     def _with_copies(self, chosen: Sequence[IntArray]) -> Thresholds:
-        p, columns, left = self.n_features, [self.X], [self.left]
+        p, columns, ranks = self.n_features, [self.X], [self.rank]
         for own in chosen:
             # The new feature counts the thresholds that a group is not below.
             x = np.searchsorted(self.value[own], self.X[:, self.feature[own[0]]], side="right")
             columns.append(x[:, None].astype(float))
-            below = np.flatnonzero(x < len(own))
-            shape = len(self.X), len(own)
-            left.append(sparse.csr_array((np.ones(len(below)), (below, x[below])), shape=shape))
+            ranks.append(x[None].astype(np.int32))
         sizes = [len(own) for own in chosen]
         whole, of_whole = self.in_whole
         return Thresholds(
             X=np.hstack(columns),
             group=self.group,
             distinct=self.distinct + tuple(np.unique(column) for (column,) in (new.T for new in columns[1:])),
+            rank=np.vstack(ranks),
             feature=np.concatenate([self.feature, np.repeat(np.arange(p, p + len(chosen)), sizes)]),
             value=np.concatenate([self.value, *(np.arange(size) + 0.5 for size in sizes)]),
             first=np.concatenate([self.first, len(self) + np.cumsum(sizes, dtype=np.int64)]),
-            left=sparse.csr_array(sparse.hstack(left)),
             names=self.names + tuple(self.names[self.feature[own[0]]] for own in chosen),
             whole=whole,
             of_whole=np.concatenate([of_whole, *(of_whole[own] for own in chosen)]),
@@ -154,6 +152,17 @@ class Thresholds:
             for j, name in enumerate(self.names)
             for k, v in enumerate(values[self.of(j)])
         )
+
+    @cached_property
+    def left(self) -> SparseMatrix:
+        """(g, q) CSR matrix with a 1 at the lowest threshold that sends a group left, feature by feature.
+
+        The lowest threshold that sends a value of rank r left is number r + 1; the greatest value is sent left by none.
+        """
+        row, feature = np.nonzero(np.diff(self.first) > self.rank.T)
+        column = self.first[feature] + self.rank[feature, row]
+        shape = len(self.X), len(self)
+        return sparse.csr_array((np.ones(len(row)), (row, column)), shape=shape)
 
     @property
     def lowest(self) -> IntArray:
@@ -201,28 +210,21 @@ class Thresholds:
 
 def find_thresholds(data: Dataset) -> Thresholds:
     """List the thresholds of a data set."""
-    ranked = [_ranked(column) for column in data.X.T]
-    first_of, group = _distinct_rows(data.n, ranked)
-    rows = data.X[first_of]
-    values = [midpoints(distinct) for distinct, _ in ranked]
+    found = [_ranked(column) for column in data.X.T]
+    some, group = _distinct_rows(data.n, found)
+    values = [midpoints(distinct) for distinct, _ in found]
     sizes = np.array([len(v) for v in values])
-    first = np.concatenate([[0], np.cumsum(sizes)])
-    # The lowest threshold that sends a value of rank r left is number r + 1; the greatest value is sent left by none.
-    ranks = [rank[first_of] for _, rank in ranked]
-    entries = [
-        (np.flatnonzero(rank < sizes[j]), first[j] + rank[rank < sizes[j]]) for j, rank in enumerate(ranks)
-    ]
-    row = np.concatenate([r for r, _ in entries])
-    column = np.concatenate([c for _, c in entries])
-    left = sparse.csr_array((np.ones(len(row)), (row, column)), shape=(len(rows), int(first[-1])))
+    rank = np.zeros((data.p, len(some)), np.int32)
+    for j, (_, ranks) in enumerate(found):
+        rank[j] = ranks[some]
     return Thresholds(
-        X=rows,
+        X=data.X[some],
         group=group,
-        distinct=tuple(distinct for distinct, _ in ranked),
+        distinct=tuple(distinct for distinct, _ in found),
+        rank=rank,
         feature=np.repeat(np.arange(data.p), sizes),
         value=np.concatenate([np.zeros(0), *values]),
-        first=first,
-        left=left,
+        first=np.concatenate([[0], np.cumsum(sizes)]),
         names=tuple(data.features.labels),
     )
 
@@ -233,7 +235,12 @@ def _ranked(column: FloatArray) -> tuple[FloatArray, IntArray]:
     is_last = column == ends[-1]
     if (is_last | (column == ends[0])).all():  # most columns of indicators: nothing is sorted
         return ends, is_last.astype(np.int64) * (len(ends) - 1)
-    return np.unique(column, return_inverse=True)
+    order = column.argsort()  # numpy's ranks take twice as long
+    ordered = column[order]
+    is_new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    rank = np.empty(len(column), np.int64)
+    rank[order] = is_new.cumsum() - 1
+    return ordered[is_new], rank
 
 
 def _distinct_rows(n: int, ranked: list[tuple[FloatArray, IntArray]]) -> tuple[IntArray, IntArray]:

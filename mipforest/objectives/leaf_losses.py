@@ -29,6 +29,7 @@ formulation that names it: ``docs/write_a_leaf_loss.md``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -158,7 +159,9 @@ class LabelLoss(LeafLoss):
         return best.astype(np.float64) if y.ndim > 1 else int(best[0])
 
     def of_sums(self, sums: FloatArray, least: float) -> FloatArray:
-        return np.asarray(np.maximum(0.0, self._by_target(sums).min(axis=-1).sum(axis=-1)))
+        # One class after the other, and one target: numpy takes long along short axes.
+        by_target: FloatArray = reduce(np.minimum, np.moveaxis(self._by_target(sums), -1, 0))
+        return np.maximum(0.0, by_target[..., 0] if self.n_labels == 1 else by_target.sum(axis=-1))
 
     def moved(self, statistics: FloatArray) -> FloatArray:
         return np.asarray(self._by_target(statistics).max(axis=-1).sum(axis=-1))

@@ -185,7 +185,8 @@ def leaf_below(tables: Any, f: int, t: int, right: bool) -> float:
 
 @kernel
 def pair(
-    tables: Any, rows: NDArray[Any], f: int, below: int, first: int, cost: float, enough: float,  # noqa: ARG001
+    tables: Any, rows: NDArray[Any], f: int, below: int, first: int, cost: float,
+    enough: float,  # noqa: ARG001
     totals: NDArray[Any], out: NDArray[Any],
 ) -> tuple[float, float]:  # fmt: skip
     """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on."""
@@ -264,7 +265,8 @@ def _both_of_many(
 
 @kernel
 def _pair_of_labels(
-    tables: ManyClasses, rows: LabelPart, f: int, below: int, first: int, cost: float, enough: float,  # noqa: ARG001
+    tables: ManyClasses, rows: LabelPart, f: int, below: int, first: int, cost: float,
+    enough: float,  # noqa: ARG001
     totals: NDArray[Any], out: NDArray[Any],
 ) -> tuple[float, float]:  # fmt: skip
     """As :func:`pair`, of many classes."""

@@ -27,7 +27,7 @@ import os
 from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from time import monotonic
 from typing import Any, ClassVar, Self
 
@@ -41,6 +41,7 @@ from mipforest.searches.exact.covers import (
     FULL,
     INTERVAL,
     NO_LIMIT,
+    OF_SIDE,
     PAIRS,
     STOPPED,
     Cover,
@@ -62,6 +63,7 @@ from mipforest.searches.exact.open_intervals import (
     advance,
     move,
 )
+from mipforest.searches.exact.quantiles import are_worth_it, cover_of_bins
 from mipforest.searches.exact.side_bounds import SideBounds
 from mipforest.searches.exact.tables import (
     NO_SIDES,
@@ -260,17 +262,22 @@ class CoverSearch:
         self._known = min(incumbent, value)
         #: Feature and threshold of the nodes of the best tree in heap order, -1 for a leaf; ``None``: the known one.
         self.splits: list[tuple[int, int]] | None = [(-1, -1)] if value < incumbent else None
-        #: The :class:`LossTables` of the rows, where there is something to search.
-        self.tables: Any = None
-        if depth in self.levels_of_tables and (tables is not None or not self.is_trivial):
-            self.tables = self._tables(tables)
+        self._known_tables = tables
+        self._has_tables = depth in self.levels_of_tables and (tables is not None or not self.is_trivial)
         #: State of a search of three levels, and the heap of a deeper one.
         self.state: OpenIntervals | None = None
         self.open: list[OuterInterval] = []
         #: Least bound of what is evaluated at present.
         self._taken, self._number = np.inf, len(rows.rank)
         self._works: list[Workspace] = []
+        #: What is known of the rows while trees of two levels are searched.
+        self._found: Any = None
         self._sides: list[Any] = []
+
+    @cached_property
+    def tables(self) -> Any:
+        """The :class:`LossTables` of the rows, where there is something to search; made on first use."""
+        return self._tables(self._known_tables) if self._has_tables else None
 
     def _tables(self, known: LossTables | None) -> Any:
         tables, box = known or tables_of(self.rows), self.box
@@ -301,6 +308,8 @@ class CoverSearch:
     def _least(self) -> float:
         """Least bound of what is open, less the cost of the root's split."""
         least = min(self._taken, self.open[0].bound if self.open else np.inf)
+        if self._found is not None:  # two levels that are searched at present
+            least = float(self._found["limited"][0]) - self.cost
         state = self.state
         return least if state is None or not self._n_open else min(least, float(state.heap["lower"][0]))
 
@@ -336,9 +345,16 @@ class CoverSearch:
 
     def _two(self) -> int:
         """Search all trees of two levels; return how it ended."""
-        self._taken = -np.inf
-        cover = self._first_cover()
+        self._found = np.zeros(1, OF_SIDE)
+        if self.box is None and not self.rows.is_counted and are_worth_it(self.rows):
+            # A bound before the tables, which take longer to make.
+            cover = cover_of_bins(self.rows, self.cost)
+            least = (cover["left"] + cover["right"]).min(initial=np.inf)
+            self._found["limited"] = self.cost + least
+        else:
+            cover = self._first_cover()
         work = workspace((self.tables.all_rows(),) * 2, 1000 + len(cover), self.most_pairs)
+        work.found["limited"], self._found = self._found["limited"][0], work.found
         work.left[: len(cover)], work.size[0] = cover, len(cover)
         work.found["best"][0] = self._known
         while True:
@@ -357,7 +373,7 @@ class CoverSearch:
             if end != DONE and low <= allowed[f, 1] and high >= allowed[f, 0]:
                 self.open.append(OuterInterval(bound, 0.0, len(self.open), f, low, high))
         heapq.heapify(self.open)
-        self._taken = np.inf
+        self._found = None
         return end
 
     def each_threshold(
@@ -430,6 +446,8 @@ class CoverSearch:
     def compile(self, *, is_long: bool, is_short: bool) -> None:
         """Run what is compiled: loops over open intervals, and the evaluation of many at a time."""
         if self.depth == 2:
+            if is_long and self.rows.loss.has_sums:
+                cover_of_bins(self.rows, self.cost)
             self._two()
             return
         self._begin_three()
@@ -773,6 +791,7 @@ class CoverSearch:
         with ThreadPoolExecutor(min(AT_A_TIME, threads or os.cpu_count() or 1)) as pool:
             submit = partial(self._watched, pool, deadline, should_stop)
             if self.depth == 2:
+                self._found = np.zeros(1, OF_SIDE)
                 ended = submit(self._two, [()])[0] == DONE
             else:
                 ended = self._run_deeper(submit, gap, deadline, threads, should_stop, max_pairs)
@@ -902,25 +921,26 @@ class CoverSearch:
         if given[0][0] < 0:
             return nodes
         # The rows of each node, and the node of the search that it stands for.
-        here: dict[int, tuple[Rows, int]] = {0: (self.rows, 0)}
+        here: dict[int, tuple[BoolArray, int]] = {0: (np.ones(self.rows.rank.shape[1], dtype=bool), 0)}
         for node in range(2**self.depth - 1):
             if node not in here:
                 continue
-            rows, source = here.pop(node)
+            members, source = here.pop(node)
             # A split that parts none of these rows, as of others it would part none are left: what is below moves up.
             while (split := given.get(source, (-1, -1)))[0] >= 0:
-                right = rows.rank[split[0]] >= split[1]
-                if right.any() and not right.all():
+                right = self.rows.rank[split[0]] >= split[1]
+                left = (members & ~right).any()
+                if left and (members & right).any():
                     break
-                source = 2 * source + (2 if right.all() else 1)
+                source = 2 * source + (1 if left else 2)
             else:
-                split = rows.best_split(self.cost, self.tolerance)
+                split = self.rows.best_split(self.cost, self.tolerance, members)
             f, t = split
             if f < 0:
                 continue
-            nodes[node], right = split, rows.rank[f] >= t
-            here[2 * node + 1] = rows.take(~right), 2 * source + 1
-            here[2 * node + 2] = rows.take(right), 2 * source + 2
+            nodes[node], right = split, self.rows.rank[f] >= t
+            here[2 * node + 1] = members & ~right, 2 * source + 1
+            here[2 * node + 2] = members & right, 2 * source + 2
         return nodes
 
     def _tree_in(self, box: Box) -> list[tuple[int, int]]:

@@ -164,7 +164,7 @@ def pair(
 ) -> tuple[float, float]:
     """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on.
 
-    Where their sum is at least what is enough, lower bounds will do whose sum is, too.
+    Lower bounds on them where their sum is at least ``enough``.
     """
     call(tables.pair, (tables.words, rows.words, f, below, first, cost, enough, node, losses))
     return losses[0], losses[1]
@@ -287,7 +287,13 @@ def refine(
     """
     work.node[SIDE] = side
     while True:
+        # What is no better than a tree that is found need not be exact.
+        enough = min(keep, work.found[side].best - cost)
+        if work.node[ROOT] < 0:
+            keep = enough  # nobody inherits the cover
         i, bound = _least(tables, rows, cover, size, stamp, any_size)
+        if work.node[ROOT] < 0:
+            work.found[side].limited = max(0.0, min(work.found[side].best, cost + min(bound, keep)))
         if i < 0 or bound >= target or bound >= keep:
             return DONE, size, min(bound, keep)
         f, low, high, seen = cover[i].feature, cover[i].low, cover[i].high, cover[i].stamp
@@ -315,7 +321,7 @@ def refine(
         work.node[UPPER] = f
         weight_below = tables.weight_below[f]
         if low == high or abs(seen) != stamp:
-            x, y = pair(tables, rows, f, low, high, cost, keep, work.node, work.losses)
+            x, y = pair(tables, rows, f, low, high, cost, enough, work.node, work.losses)
             is_valued = low == high and not any_size and x + y < keep
             value = _value(tables, rows, work, side, f, low, x, y, cost) if is_valued else 0.0
             x, y = max(x, left), max(y, right)
@@ -327,7 +333,8 @@ def refine(
                 cover[i] = cover[size]
             continue
         c = middle(weight_below, low, high)
-        x, y = pair(tables, rows, f, c, c, cost, keep, work.node, work.losses)
+        x, y = pair(tables, rows, f, c, c, cost, enough, work.node, work.losses)
+        x, y = max(x, left), max(y, right)  # no less, even where they are bounds
         size -= 1
         cover[i] = cover[size]
         if x + y < keep:
@@ -385,8 +392,8 @@ def evaluate_all(tables: Tables, work: Workspace, cost: float, keep: float, stop
     Returns
     -------
     int
-        As :func:`refine`; ``work.found[0].limited`` is a lower bound, at most ``keep``, and ``work.found[0].best`` the
-        least loss.
+        As :func:`refine`; ``work.found[0].limited`` is a lower bound, at most ``keep``, also while it runs, and
+        ``work.found[0].best`` the least loss.
     """
     target = min(keep, work.found[0].best) - cost
     work.node[ROOT] = -1

@@ -106,11 +106,19 @@ def leaf_below(tables: Any, f: int, t: int, right: bool) -> float:
 
 @operation
 def pair(
-    tables: Any, rows: Any, f: int, below: int, first: int, cost: float, enough: float, totals: Any, out: Any
+    tables: Any,
+    rows: Any,
+    f: int,
+    below: int,
+    first: int,
+    cost: float,
+    enough: float,
+    totals: Any,
+    out: Any,
 ) -> tuple[float, float]:
     """Return the least losses of at most one split for the rows of a side below a rank, and from a rank on.
 
-    Where their sum is at least what is enough, lower bounds will do whose sum is, too.
+    Lower bounds on them will do where their sum is at least ``enough``.
     """
     raise NotImplementedError
 

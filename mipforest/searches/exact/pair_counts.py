@@ -52,7 +52,8 @@ from mipforest.searches.exact.cover_search import (
 )
 from mipforest.searches.exact.covers import DONE, FLAG, STOPPED
 from mipforest.searches.exact.plain import loss_of_rest
-from mipforest.searches.exact.tables import Rows
+from mipforest.searches.exact.tables import Rows, bits_of_classes, fit_bits
+from mipforest.searches.exact.walks import count_common
 from mipforest.searches.leaf_sums import POISSON, kind_of_loss, may_skip
 
 #: Most thresholds of a table: the sums of their pairs are held in memory.
@@ -66,23 +67,11 @@ EVALUATED, REPEATED = 1.9, 1.5
 #: in a product; and of a pair that is compared.
 WALKED, PLAIN, COUNTED, SUMMED, COMPARED = 0.3, 3.0, 0.5, 0.15, 10.0
 
-#: Bits of a table, in those of its rows, up to which whole weights are written as so many equal rows.
-MOST_BITS = 4.0
-
-#: Bits of a word, and thresholds of a block of pairs.
-WORD, BLOCK = 64, 32
+#: Thresholds of a block of pairs.
+BLOCK = 32
 
 
 # ---------------------------------------------------------------------- sums over pairs
-
-
-@kernel
-def _ones(word: Any) -> Any:
-    """Return the number of bits of a word that are 1."""
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
 @entry
@@ -117,9 +106,7 @@ def count_pairs(
             for j in range(first, min(first + BLOCK, T)):
                 for k in range(other, min(other + BLOCK, j + 1)):
                     for c in range(len(starts) - 1):
-                        count = np.uint64(0)
-                        for w in range(starts[c], starts[c + 1]):
-                            count += _ones(work[j, w] & bits[k, w])
+                        count = count_common(work[j], bits[k], starts[c], starts[c + 1])
                         counts[c, j, k] = counts[c, k, j] = np.int32(count)
 
 
@@ -225,15 +212,8 @@ def _tables_of(rows: Rows, *, alike: bool) -> PairTables:
     value, n = np.ascontiguousarray(rows.statistics, dtype=np.float64), rows.rank.shape[1]
     bits, starts, place = np.zeros((0, 0), np.uint64), np.zeros(0, np.int64), np.zeros(0, np.int64)
     if _is_counted(rows):
-        label, weight = rows.value[:, 0].astype(np.int64), rows.value[:, 1].astype(np.int64)
-        parts, firsts = [], [0]
-        for c in range(rows.n_classes):
-            own = np.flatnonzero(label == c)
-            own = np.repeat(own, weight[own])
-            parts.append(np.concatenate([own, np.full(-len(own) % WORD, -1)]))
-            firsts.append(firsts[-1] + len(parts[-1]) // WORD)
-        place, starts = np.concatenate(parts), np.array(firsts)
-        bits = _packed(right, place, firsts[-1])
+        place, starts = bits_of_classes(rows)
+        bits = _packed(right, place, int(starts[-1]))
     none = np.zeros((0, 0))
     sizes = np.zeros((1, 1)) if rows.N_min > 1 else none  # filled in below
     whole = PairTables(feature, threshold, at, right, none, sizes, none, rows, value, bits, starts, place)
@@ -247,9 +227,9 @@ def _tables_of(rows: Rows, *, alike: bool) -> PairTables:
 
 def _is_counted(rows: Rows) -> bool:
     """Return whether rows of classes are counted by bits."""
-    if not rows.of_classes or not rows.is_whole or (rows.N_min > 1 and (rows.size != rows.value[:, 1]).any()):
+    if not rows.of_classes or (rows.N_min > 1 and (rows.size != rows.value[:, 1]).any()):
         return False
-    return bool(rows.value[:, 1].sum() <= MOST_BITS * len(rows.value))
+    return fit_bits(rows.kind, rows.value[:, 1])
 
 
 def are_faster(rows: Rows, depth: int) -> bool:
@@ -261,7 +241,7 @@ def are_faster(rows: Rows, depth: int) -> bool:
     # Covers evaluate few of many thresholds of a feature.
     evaluated = float(np.minimum(n_of, EVALUATED * np.log2(1.0 + n_of)).sum())
     of_covers = evaluated * n * len(n_of) * (PLAIN if rows.kind is None else WALKED)
-    of_pairs = T * T * (COUNTED * n / WORD if _is_counted(rows) else SUMMED * n * rows.statistics.shape[1])
+    of_pairs = T * T * (COUNTED * n / 64 if _is_counted(rows) else SUMMED * n * rows.statistics.shape[1])
     of_pairs += T * T * COMPARED
     return bool(of_pairs <= of_covers if depth == 2 else T * of_pairs <= REPEATED * evaluated * of_covers)
 
@@ -424,7 +404,6 @@ class PairSearch(CoverSearch):
     """
 
     levels_of_tables = range(2, 64)
-    tables: Any  # PairTables, where there is something to search
 
     def _tables(self, known: object) -> PairTables:
         del known  # of covers

@@ -8,7 +8,6 @@ from time import monotonic
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy import sparse
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.errors import ClusterError
@@ -21,7 +20,15 @@ from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, Cover
 from mipforest.searches.exact.pair_counts import PairSearch, are_faster
 from mipforest.searches.exact.side_bounds import KEPT_DEPTH, Losses, keep_sides, known_sides
 from mipforest.searches.exact.slices import CoverSlices, SlicedProblem, SlicedSearch
-from mipforest.searches.exact.tables import MAX_BYTES, MAX_SHORT_RANKS, Rows, bins_of, bytes_of_ranks, kind_of
+from mipforest.searches.exact.tables import (
+    MAX_BYTES,
+    MAX_SHORT_RANKS,
+    Rows,
+    bins_of,
+    bytes_of_ranks,
+    fit_bits,
+    kind_of,
+)
 from mipforest.searches.numbers import ANY_SIZE, require, require_charges, require_limits
 from mipforest.searches.workers import Workers
 from mipforest.time_budget import TimeBudget
@@ -119,9 +126,16 @@ def tiny_rows(loss: LeafLoss, real: Rows | None) -> Rows:
     """Return four rows for which the same is compiled as for the rows of a problem, if there is one."""
     labels = isinstance(loss, LabelLoss)
     X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1]) + (not labels)
-    left = sparse.csr_array(np.tri(4, 3)[:, ::-1].copy())
-    feature, value, first = np.zeros(3, np.int64), np.array([0.5, 1.5, 2.5]), np.array([0, 3])
-    tiny = Thresholds(X, np.arange(4), (X[:, 0],), feature, value, first, left, ("x",))
+    tiny = Thresholds(
+        X=X,
+        group=np.arange(4),
+        distinct=(X[:, 0],),
+        rank=np.arange(4, dtype=np.int32)[None],
+        feature=np.zeros(3, np.int64),
+        value=np.array([0.5, 1.5, 2.5]),
+        first=np.array([0, 3]),
+        names=("x",),
+    )
     rows, _ = rows_of(UnivariateProblem(thresholds=tiny, y=y, loss=ClassLoss() if labels else loss))
     if real is None:
         return rows
@@ -140,6 +154,7 @@ def tiny_rows(loss: LeafLoss, real: Rows | None) -> Rows:
         kind=real.kind,
         is_gathered=real.is_gathered,
         n_bins=min(2, real.n_bins),
+        is_counted=real.is_counted,
         N_min=min(2, real.N_min),
         n_values=n_values,
     )
@@ -310,7 +325,7 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
     thresholds, y = problem.thresholds, np.asarray(problem.y, dtype=np.float64)
     weight, base, loss, K = problem.weights, 0.0, problem.loss, 0
     target, of, row = numbered_rows(problem)
-    size, X = np.bincount(row), thresholds.X[thresholds.group[of]]
+    size = np.bincount(row)
     shifted, two, of_classes = np.zeros(len(y)), False, False
     if isinstance(loss, LabelLoss):
         charged = problem.statistics
@@ -335,13 +350,14 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
         value = np.column_stack([np.bincount(row, one) for one in loss.statistics(shifted, weight).T])
     if merged and two and problem.N_min == 1:
         chosen = value[:, 1] > 0.0
-        X, value, size, of = X[chosen], value[chosen], size[chosen], of[chosen]
+        value, size, of = value[chosen], size[chosen], of[chosen]
     n_values = np.diff(thresholds.first) + 1
-    rank = np.zeros((X.shape[1], len(of)), np.int32)
-    for f in range(X.shape[1]):
-        values = np.unique(thresholds.X[:, f])
-        rank[f] = np.searchsorted(values, X[:, f])
-    order = np.argsort(rank, axis=1, kind="stable").astype(np.int32)
+    rank = np.ascontiguousarray(thresholds.rank[:, thresholds.group[of]])
+    order = np.empty_like(rank)
+    for f, ranks in enumerate(rank):
+        # Ranks of 16 bits are sorted in a time that grows with their number alone.
+        short = ranks.astype(np.uint16) if n_values[f] <= MAX_SHORT_RANKS else ranks
+        order[f] = short.argsort(kind="stable")
     kind: np.dtype[np.generic] | None = None
     fits = bytes_of_ranks(len(of), len(rank), int(n_values.max(initial=1))) <= MAX_BYTES
     if of_classes:
@@ -350,6 +366,7 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
         kind = np.dtype(np.float64) if fits else None
     elif not loss.has_sums:
         order = np.vstack([order, np.argsort(shifted[of], kind="stable").astype(np.int32)])
+    counted = of_classes and not fits and fit_bits(kind, value[:, 1])
     rows = Rows(
         loss=loss,
         rank=rank,
@@ -362,8 +379,9 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
         N_min=problem.N_min,
         kind=kind,
         of_classes=of_classes,
-        is_gathered=of_classes and not fits,
-        n_bins=bins_of(*rank.shape, value.shape[1]) if kind is None and loss.has_sums else 0,
+        is_gathered=of_classes and not fits and not counted,
+        is_counted=counted,
+        n_bins=bins_of(len(rank), rank.shape[1], value.shape[1]) if kind is None and loss.has_sums else 0,
     )
     return rows, base
 

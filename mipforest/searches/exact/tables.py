@@ -14,6 +14,15 @@ from mipforest.objectives.leaf_losses import LabelLoss, LeafLoss
 from mipforest.searches.addresses import words_of
 from mipforest.searches.exact.binned import BinnedSide, BinnedTables, note_all_bins
 from mipforest.searches.exact.classes import LabelPart, ManyClasses, TwoClasses
+from mipforest.searches.exact.counted import (
+    BITS,
+    COARSE,
+    INTERVALS,
+    CountedSide,
+    CountedTables,
+    take_every,
+    write_bits,
+)
 from mipforest.searches.exact.covers import INTERVAL, NO_LIMIT, OF_SIDE, Cover, Workspace
 from mipforest.searches.exact.domains import OUT, any_split
 from mipforest.searches.exact.gathered import GatheredSide, GatheredTables
@@ -39,6 +48,10 @@ from mipforest.searches.leaf_sums import ABSOLUTE, kind_of_loss
 
 #: Most bytes of the tables of ranks, and of those that a side gathers; most values of a feature for ranks of 16 bits.
 MAX_BYTES, MAX_GATHERED, MAX_SHORT_RANKS = 1_500_000_000, 200_000_000, 65_000
+
+
+#: Bits of a table, in those of its rows, up to which whole weights are written as so many equal rows.
+MOST_BITS = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +81,9 @@ class Rows:
         Type of weights in vectors; ``None`` for plain loops.
     of_classes
         Whether a row has a class, and every wrong prediction for it costs its weight.
-    is_gathered
-        Whether the ranks of classes by slot are gathered where they are asked for.
+    is_gathered, is_counted
+        Whether the ranks of classes by slot are gathered where they are asked for, and whether classes are counted by
+        bits.
     n_bins
         Number of bins of a feature, of losses that vector walks do not take; 0 for plain loops.
     """
@@ -87,6 +101,7 @@ class Rows:
     of_classes: bool = False
     is_gathered: bool = False
     n_bins: int = 0
+    is_counted: bool = False
 
     def take(self, chosen: BoolArray) -> Rows:
         """Return some of the rows; ranks stay those of all."""
@@ -152,13 +167,35 @@ class Rows:
                     thresholds[f] = 1, 0
         return thresholds
 
-    def best_split(self, cost: float, tolerance: float) -> tuple[int, int]:
-        """Return feature and threshold of the best split, -1 where one leaf loses no more."""
-        best, split = self.leaf() - tolerance, (-1, -1)
-        for f, values in enumerate(self.splits(cost)):
-            t = int(values.argmin()) if len(values) else -1
-            if t >= 0 and values[t] < best:
-                best, split = float(values[t]), (f, t + 1)
+    def best_split(self, cost: float, tolerance: float, members: BoolArray) -> tuple[int, int]:
+        """Return feature and threshold of the best split of some rows (n,), -1 where one leaf loses no more."""
+        split = (-1, -1)
+        if not self.loss.has_sums:
+            part = self.take(members)
+            best = part.leaf() - tolerance
+            for f, values in enumerate(part.splits(cost)):
+                t = int(values.argmin()) if len(values) else -1
+                if t >= 0 and values[t] < best:
+                    best, split = float(values[t]), (f, t + 1)
+            return split
+        # Of thresholds that part the rows alike the first one stands for all: there are far fewer where rows are few.
+        of_each, whole = np.ascontiguousarray(self.statistics.T), self.size[members].sum()
+        best = float(self.loss_of(of_each[:, members].sum(axis=1))) - tolerance
+        for f, every in enumerate(self.order[: len(self.rank)]):
+            order = every[members[every]]
+            rank = self.rank[f, order]
+            last = np.flatnonzero(rank[1:] != rank[:-1])
+            if self.N_min > 1:
+                size = self.size[order].cumsum()[last]
+                last = last[(size >= self.N_min) & (whole - size >= self.N_min)]
+            if not len(last):
+                continue
+            sums = of_each[:, order].cumsum(axis=1)  # sums over a few long lines are fast
+            left = sums[:, last]
+            values = cost + (self.loss_of(left.T) + self.loss_of((sums[:, -1:] - left).T))
+            i = int(values.argmin())
+            if values[i] < best:
+                best, split = float(values[i]), (f, int(rank[last[i]]) + 1)
         return split
 
     def splits(self, cost: float, *, parts_none: bool = False) -> list[FloatArray]:
@@ -211,6 +248,11 @@ def bins_of(p: int, n: int, n_statistics: int) -> int:
     fit = int(np.sqrt(MAX_SUMS / (8 * (n_statistics + 1)))) // max(1, p)
     B = min(MAX_BINS, fit, n // ROWS_OF_BIN)
     return B if B >= LEAST_BINS else 0
+
+
+def fit_bits(kind: np.dtype[Any] | None, weight: FloatArray) -> bool:
+    """Return whether weights (rows,) of classes, of a type in vectors, are whole and so small that bits count them."""
+    return kind is not None and kind.kind == "i" and bool(weight.sum() <= MOST_BITS * len(weight))
 
 
 def bytes_of_ranks(rows: int, p: int, n_values: int) -> int:
@@ -386,6 +428,8 @@ def _below(rows: Rows, value: NDArray[Any]) -> FloatArray:
 def _walked_tables(rows: Rows) -> Any:
     """Return the tables for vector walks."""
     assert rows.kind is not None
+    if rows.is_counted:
+        return _counted_tables(rows)
     (p, n), U = rows.rank.shape, int(rows.n_values.max())
     lanes, slots = (LANES[rows.kind],) * 2 if rows.of_classes else (WIDE_LANES, TWO_WIDE)
     N = max(1, -(-n // slots)) * slots
@@ -487,6 +531,64 @@ def _scanned_tables(rows: Rows) -> Any:
     )
 
 
+def bits_of_classes(rows: Rows) -> tuple[IntArray, IntArray]:
+    """Return the rows of classes by bits, one of whole weight w by w bits, and where words of a class begin.
+
+    Returns
+    -------
+    row
+        (64 W,) row of each bit, -1 for none: bits of a class are together, and those of a row.
+    start
+        (K + 1,) first word of each class.
+    """
+    label, weight = rows.value[:, 0].astype(np.int64), rows.value[:, 1].astype(np.int64)
+    parts, start = [], [0]
+    for c in range(rows.n_classes):
+        own = np.flatnonzero(label == c)
+        own = np.repeat(own, weight[own])
+        parts.append(np.concatenate([own, np.full(-len(own) % BITS, -1)]))
+        start.append(start[-1] + len(parts[-1]) // 64)
+    return np.concatenate(parts), np.array(start)
+
+
+def _counted_tables(rows: Rows) -> CountedTables:
+    """Return the tables for counts of classes by bits."""
+    row, start = bits_of_classes(rows)
+    (p, n), W, B = rows.rank.shape, int(start[-1]), INTERVALS
+    used = np.flatnonzero(row >= 0)
+    first = np.zeros(n, np.int64)
+    first[row[used[::-1]]] = used[::-1]
+    weight = rows.value[:, 1].astype(np.int64)
+    order, rank = (np.empty((p, len(used)), np.int32) for _ in range(2))
+    for f, own in enumerate(rows.order[:p]):
+        rank[f] = np.repeat(rows.rank[f, own], weight[own])
+        before = weight[own].cumsum() - weight[own]
+        order[f] = np.repeat(first[own] - before, weight[own]) + np.arange(len(used))
+    # Edges by how coarse they are.
+    step, plane, listed = B // COARSE, np.zeros(B + 1, np.int64), list[int]()
+    while step:
+        listed += [e for e in range(step, B, step) if e not in listed]
+        step //= 2
+    plane[listed] = np.arange(B - 1)
+    label = np.repeat(np.arange(rows.n_classes, dtype=np.int16), 64 * np.diff(start))
+    below = _below(rows, rows.value[:, 1:] * np.eye(rows.n_classes)[rows.value[:, 0].astype(np.int64)])
+    tables = CountedTables(
+        bits=np.zeros((B - 1, p, W), np.uint64),
+        plane=plane,
+        edge=np.zeros((p, B + 1), np.int32),
+        place=np.zeros((p, B + 1), np.int32),
+        order=order,
+        rank=rank,
+        label=label,
+        every=np.packbits(row >= 0, bitorder="little").view(np.uint64),
+        start=start,
+        below=below.astype(np.int32),
+        **any_split(p),
+    )
+    write_bits(tables, rows.n_values)
+    return tables
+
+
 def plain_tables(rows: Rows) -> PlainTables:
     """Return the tables for plain loops."""
     (p, n), statistics = rows.rank.shape, rows.statistics
@@ -531,6 +633,8 @@ def _sides_of(tables: Any) -> tuple[Any, Any]:
     if isinstance(tables, GatheredTables):
         walk = tables.classes.walk
         return _gathered(tables, np.empty_like(walk)), _gathered(tables, np.empty_like(walk))
+    if isinstance(tables, CountedTables):
+        return _counted_side(tables), _counted_side(tables)
     if isinstance(tables, TwoClasses):
         return np.empty_like(tables.walk), np.empty_like(tables.walk)
     # Both sides are filled up to whole vectors.
@@ -568,6 +672,10 @@ def _all_rows(tables: Any) -> Any:
         return every
     if isinstance(tables, GatheredTables):
         return _gathered(tables, tables.classes.walk)
+    if isinstance(tables, CountedTables):
+        whole = _counted_side(tables)
+        take_every(tables, whole)
+        return whole
     if isinstance(tables, TwoClasses):
         return tables.walk
     span = np.array([0, tables.walk.shape[1]], np.int64)
@@ -575,6 +683,20 @@ def _all_rows(tables: Any) -> Any:
         never = np.full(6, -1, np.int64)
         return LabelPart(tables.walk, tables.rank, tables.walk, tables.weight, tables.penalty, never, never)
     return SquaredSide(tables.rank, tables.walk, tables.penalty, np.zeros(0, np.int64), span)
+
+
+def _counted_side(tables: CountedTables) -> CountedSide:
+    """Return memory for the rows of a side."""
+    (p, B), W, K = (len(tables.edge), len(tables.plane) - 1), len(tables.every), len(tables.start) - 1
+    return CountedSide(
+        mask=np.zeros(W, np.uint64),
+        coarse=np.zeros((COARSE - 1, p, K), np.int32),
+        parts=np.zeros((2, W), np.uint64),
+        whole=np.zeros((2, K), np.int32),
+        low=np.zeros((2, p), np.int32),
+        ends=np.zeros((B + 1, K), np.int32),
+        is_open=np.zeros(B, np.uint8),
+    )
 
 
 def _gathered(tables: GatheredTables, walk: NDArray[Any]) -> GatheredSide:

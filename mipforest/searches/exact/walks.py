@@ -47,6 +47,9 @@ MAX_CHUNK_WEIGHT, MAX_WEIGHT = 8191, 2**29
 #: Bytes of the vectors of all types.
 BYTES_OF_VECTORS = 64
 
+#: Words of bits that are counted at a time.
+WORDS_AT_A_TIME = 8
+
 #: Classes whose weights are added up in one pass.
 CLASSES_AT_A_TIME = 4
 
@@ -494,6 +497,35 @@ def walk_squared(
                 shift //= 2
             e.store(3 * side + 2, b.extract_element(b.fmul(gains, weights[side]), ir.Constant(_I32, 0)))
         return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def count_common(_context: Any, rows: Any, mask: Any, begin: Any, end: Any) -> Any:
+    """Return how many bits two sets have in common, from one word to another.
+
+    Parameters
+    ----------
+    rows, mask
+        (W,) words of both sets.
+    begin, end
+        Multiples of :data:`WORDS_AT_A_TIME`.
+    """
+    signature = types.int64(rows, mask, types.int64, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        e, b, L = _Emitter(context, builder, signature, arguments), builder, WORDS_AT_A_TIME
+        shift = ir.Constant(_I64, L.bit_length() - 1)
+        first = b.lshr(e[2], shift)
+
+        def body(i: Any, s: _State) -> _State:
+            common = b.and_(e.load(0, b.add(first, i), L), e.load(1, b.add(first, i), L))
+            return [b.add(s[0], _call(b, f"llvm.ctpop.v{L}i64", common.type, [common]))]
+
+        kind = ir.VectorType(_I64, L)
+        (lanes,) = _loop(b, b.sub(b.lshr(e[3], shift), first), [ir.Constant(kind, [0] * L)], body)
+        return _call(b, f"llvm.vector.reduce.add.v{L}i64", _I64, [lanes])
 
     return signature, generate
 
