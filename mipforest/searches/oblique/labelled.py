@@ -1,4 +1,6 @@
-"""The search for trees with labelled leaves: first splits over threads, in rounds, by rising thresholds.
+"""The search for trees whose leaves have labels: first splits over threads, in rounds, by rising thresholds.
+
+Labels are given, or those of two classes; :func:`takes` says of which problems.
 
 The tree with the best first split is the best tree. So the tasks are the supports of a first split, at each level, with
 all groups: :func:`~mipforest.searches.oblique.version_spaces.search` says that no tree of a task is worth less than a
@@ -21,6 +23,7 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from mipforest.arrays import FloatArray, IntArray
+from mipforest.searches.oblique.conflicts import new_conflicts, nothing_known
 from mipforest.searches.oblique.cores import Cores, merge
 from mipforest.searches.oblique.kernels import refine
 from mipforest.searches.oblique.polytopes import BITS, FACET_WORDS, CutSpace, Polytope, most_vertices
@@ -61,14 +64,24 @@ ROUND = 4
 #: Points from which on those inside the convex hull of a group are left out, up to some features.
 MANY_POINTS, HULL_FEATURES = 8, 3
 
-#: Most features of a support, supports of a level, and these times points, which take memory.
-MOST_FEATURES, MOST_SUPPORTS, MOST_ENTRIES = 8, 10_000, 10_000_000
+#: Most features of a support, and with weights of absolute sum 1; supports of a level, and with such weights; and these
+#: times points, which take memory.
+MOST_FEATURES, MOST_SIGNED, MOST_SUPPORTS, MOST_ENTRIES = 8, 6, (10_000, 40_000), 20_000_000
 
 #: Bytes of cores from which on all are forgotten, and how often a store grows while cores are joined.
 MOST_BYTES, MOST_GROWTHS = 500_000_000, 64
 
 #: Cores that there are places for at first.
 FIRST_CORES = 4_096
+
+
+def takes(problem: ObliqueProblem) -> bool:
+    """Return whether the search takes a problem: labels are given, or leaves predict the cheaper one of two.
+
+    Splits on one or two features without given labels are searched by directions, and charges are not negative.
+    """
+    of_two = not (problem.squared or problem.values or 0 < problem.max_features <= 2)
+    return problem.given_labels or (of_two and problem.charges.shape[1] == 2 and problem.charges.min() >= 0)
 
 
 @dataclass(eq=False)
@@ -107,7 +120,8 @@ class LabelledSearch:
     Parameters
     ----------
     problem
-        The problem; its labels are given.
+        The problem, one that :func:`takes` is true of. A least leaf size is left out: where a tree
+        is refused for it, the bound is no more than its value.
     upper
         Value of the best tree known.
     adopt
@@ -391,9 +405,15 @@ def table_of(problem: ObliqueProblem, upper: float, is_over: Callable[[], bool] 
     points: list[tuple[IntArray, IntArray, IntArray]] = []
     begin, rest, supports = [0], list[float](), list[tuple[tuple[int, ...], float]]()
     for level in range(depth):
-        most = min(MOST_SUPPORTS, MOST_ENTRIES // len(problem.X) + 1)
+        most = min(MOST_SUPPORTS[problem.l1], MOST_ENTRIES // len(problem.X) + 1)
+        # A split above the last level without a split below it is one of the last level where prices are the same.
+        below = 0.0 if problem.given_labels or level == depth - 1 else float(problem.prices[level + 1].min())
         listed, left_out = cheap_supports(
-            problem.prices[level], limit, most_features=MOST_FEATURES, most_supports=most
+            problem.prices[level],
+            limit - below,
+            problem.max_features,
+            most_features=MOST_SIGNED if problem.l1 else MOST_FEATURES,
+            most_supports=most,
         )
         for support in listed:
             if is_over():
@@ -433,6 +453,7 @@ def table_of(problem: ObliqueProblem, upper: float, is_over: Callable[[], bool] 
         first=first,
         cell=np.array([cell for _, _, cell in points], np.int64).reshape(len(supports), problem.n_groups),
         gap=problem.gap,
+        l1=problem.l1,
         tolerance=min(FEASIBILITY_TOLERANCE, problem.gap / 4),
         tiny=ROUNDING * problem.scale,
         unit=float(np.median(charged[charged > 0])) if (charged > 0).any() else 1.0,
@@ -462,7 +483,12 @@ def points_that_count(
     n_groups = problem.n_groups
     key = np.zeros(len(codes), np.int64)
     for j in features:
-        key = np.unique(key * (codes[:, j].max() + 1) + codes[:, j], return_inverse=True)[1].ravel()
+        key = key * (codes[:, j].max() + 1) + codes[:, j]
+        if key.max() > np.iinfo(np.int64).max >> 20:
+            key = np.unique(key, return_inverse=True)[1].ravel()
+    if len(codes) == n_groups:
+        _, leader, member = np.unique(key, return_index=True, return_inverse=True)
+        return np.arange(n_groups), np.arange(n_groups + 1), leader[member.ravel()]
     group = np.repeat(np.arange(n_groups), np.diff(problem.first))
     order = np.lexsort((key, group))
     new = np.ones(len(order), bool)
@@ -636,6 +662,9 @@ def new_splits(table: Table) -> Splits:
         kept=whole(n_groups),
         slot=whole(2, n_groups),
         nodes=whole(2),
+        wanted=whole(n_groups),
+        conflicts=new_conflicts(k, n_groups, len(table.X)),
+        known=nothing_known(len(table.price), k),
     )
 
 

@@ -114,8 +114,8 @@ class ObliqueSearch(TreeSearch):
         structure = problem.structure
         assert isinstance(structure, HyperplaneCharges | LabelledLeaves)  # ``refusal`` has seen to it
         own = ObliqueProblem.of(structure, problem.data.X, problem.topology.depth)
-        little = labelled.run_on_little if own.given_labels else search.run_on_little
-        compile_by(little, problem.budget, self.name, 20 if own.given_labels else 10)
+        little = labelled.run_on_little if labelled.takes(own) else search.run_on_little
+        compile_by(little, problem.budget, self.name, 20 if labelled.takes(own) else 10)
         driver = Driver(self, problem, settings, on_progress, keeps_constraints=False)
         for label in (0, 1):
             _offer_splits(driver, *_in_heap_order(label, problem))
@@ -142,7 +142,7 @@ class ObliqueSearch(TreeSearch):
 
         def halted(bound: float, steps: int) -> bool:
             """Report a bound on the charges; return whether to end, or to make a pause."""
-            proven = bound / unit + offset
+            proven = max(bound, least) / unit + offset
             return (
                 driver.report(proven, steps) or driver.over() or driver.closed(proven) or monotonic() >= pause
             )
@@ -168,24 +168,36 @@ class ObliqueSearch(TreeSearch):
         # Several threads find the same tree where leaves have labels.
         few_threads = own.n_groups <= FEW_GROUPS and not own.given_labels
         threads = settings.threads or (1 if few_threads else os.cpu_count() or 1)
-        kind = labelled.LabelledSearch if own.given_labels else search.ObliqueSearch
+        kind = labelled.LabelledSearch if labelled.takes(own) else search.ObliqueSearch
         exact = kind(own.capped(cutoff()), cutoff(), adopt=adopt, tell=halted, threads=threads)
-        if isinstance(exact, labelled.LabelledSearch) and settings.time_limit is not None:
+        if own.given_labels and settings.time_limit is not None:
+            assert isinstance(exact, labelled.LabelledSearch)
             # What is not proven soon may take too long: a better tree comes first then.
             pause = monotonic() + FIRST_SHARE * driver.left
             ended = exact.run()
             pause = inf
-            if not (ended or driver.over() or driver.closed(exact.bound)):
+            if not (ended or driver.over() or driver.closed(exact.bound / unit + offset)):
                 descend(LONG_VISITS * own.n_groups)
                 exact.improve(cutoff())
                 ended = exact.run()
         else:
             ended = not driver.stopped and exact.run()
-        bound = max(exact.bound, least) / unit + offset
+        bound, steps = max(exact.bound, least), exact.steps
+        is_open = ended and not (driver.over() or driver.closed(bound / unit + offset))
+        if own.N_min > 1 and is_open and isinstance(exact, labelled.LabelledSearch):
+            # Trees of a lesser value have leaves that are too small: the search by boxes counts these.
+            least = bound
+            compile_by(search.run_on_little, problem.budget, self.name, 10)
+            exact = search.ObliqueSearch(
+                own.capped(cutoff()), cutoff(), adopt=adopt, tell=halted, threads=threads
+            )
+            ended = exact.run()
+            bound, steps = max(exact.bound, least), steps + exact.steps
+        bound = bound / unit + offset
         if descent is not None and ended and settings.time_limit is not None and not driver.closed(bound):
             # Supports are left that the search does not take: what time is left is for a better tree.
             _improve(descent, driver, lambda: halted(max(exact.bound, least), exact.steps), None)
-        return driver.result(bound, ended=ended, nodes=exact.steps, message=_MESSAGE)
+        return driver.result(bound, ended=ended, nodes=steps, message=_MESSAGE)
 
 
 def _has_few_features(structure: HyperplaneCharges | LabelledLeaves) -> bool:

@@ -82,6 +82,28 @@ def write_box(to: Polytope, d: int, low: float) -> int:
 
 
 @kernel
+def write_cross(to: Polytope, d: int, low: float) -> int:
+    """Write weights of absolute sum at most 1 and an intercept in [low, 1]; return the number of vertices.
+
+    Each vertex has one weight, of 1 or -1. It lies on the facets of all signs that agree with it.
+    """
+    k, n = d - 1, 0
+    for j in range(k):
+        for up in range(2):
+            for top in range(2):
+                for q in range(d):
+                    to.V[n, q] = 0.0
+                to.V[n, j], to.V[n, k] = 2.0 * up - 1.0, 1.0 if top else low
+                to.facets[n, 0], to.facets[n, 1] = 1 << top, 0
+                for signs in range(1 << k):
+                    if (signs >> j) & 1 == up:
+                        bit = 2 + signs
+                        to.facets[n, bit // BITS] |= 1 << (bit % BITS)
+                n += 1
+    return n
+
+
+@kernel
 def copy(one: Polytope, n: int, d: int, to: Polytope) -> None:
     """Copy the n vertices of a polytope."""
     for i in range(n):

@@ -1,4 +1,4 @@
-r"""Version spaces with cores: compiled search for trees of hyperplane splits whose leaves have given labels.
+r"""Version spaces with cores: compiled search for trees of hyperplane splits whose leaves have labels.
 
 **Notation.** :math:`V_\ell(S)` is the least value of a tree of the levels from :math:`\ell` on for the groups S that
 reach it, and :math:`W_{\ell,F}(S)` that of a tree whose first split is on the support F at level :math:`\ell`, without
@@ -9,25 +9,32 @@ its price :math:`\pi_\ell(F)`. So
 where :math:`N_\ell(S)` is :math:`V_{\ell+1}(S)`, or the cheaper label at the last level. Charges and prices are at
 least 0, and a tree for S is one for each part of S: V and W never fall as S grows.
 
+Leaves that predict the better one of two labels have the labels 0 and 1 as well: a hyperplane can be reversed, and two
+leaves of one label are no better than none.
+
 **Core.** A core is a set C of groups with :math:`W_{\ell,F}(C) \ge v`. Then :math:`W_{\ell,F}(S) \ge v` for every
 :math:`S \supseteq C`, at any node and below any root. Sets are bits, so that one pass over the cores of a level bounds
 :math:`V_\ell(S)`. A core that contains another one of at least its value is of no use and removed.
 
-**Version space.** The hyperplanes on F that send some groups to given sides are a polytope
+**Version space.** Above the last level, the hyperplanes on F that send some groups to given sides are a polytope
 (:mod:`~mipforest.searches.oblique.polytopes`). It says of each other group where it may go. A *node* of the search for
 :math:`W_{\ell,F}(S)` is a polytope with the groups L and R that may go one way only; groups that agree on F are one
-*cell*. Its bound is :math:`V_{\ell+1}(L) + V_{\ell+1}(R)`, or at the last level the charges of L and R and the lesser
-charges of open cells. Depth-first search branches on the side of an open cell that is charged wherever it goes, and to
-which the polytope reaches far both ways. The middle of the polytope is tried as a split. Where no cell is open, the
-polytope is cut by all cells: what is left holds the hyperplanes that keep the gap.
+*cell*. Its bound is :math:`V_{\ell+1}(L) + V_{\ell+1}(R)`. Depth-first search branches on the side of an open cell that
+is charged wherever it goes, and to which the polytope reaches far both ways. The middle of the polytope is tried as a
+split. Where no cell is open, the polytope is cut by all cells: what is left holds the hyperplanes that keep the gap.
+
+**Last level.** A node is a list of cells with given sides. It costs their charges, the lesser charges of open cells,
+and what conflicts cost together (:mod:`~mipforest.searches.oblique.conflicts`). Where these do not reach the best
+value, a linear programme has ended with a hyperplane that keeps all sides that conflicts do not pay for. That one is
+tried as a split, and the search branches on a cell that it sends to the dearer side, or nowhere.
 
 **A proof has a core.** The search shows that no tree for S is worth less than B, or finds the best one; in either case
 with a core for the value that it returns. It consists of one group of each cell branched on, of the cells without a
-side, and, for each pruned node, of what proves its bound: charged groups at the last level, above it cores of L and of
-R for two amounts that sum up to the bound. Proof: take the same branches for C alone. Each polytope is cut by groups of
-C only, so that a group of C that is sent to one side in the proof for S is sent there for C. So each leaf is empty, has
-a cell of C without a side, or holds parts of L and R that prove its bound. When the best value falls during the search,
-the leaves before had reached a larger one.
+side, and, for each pruned node, of what proves its bound: at the last level charged groups and the cells of conflicts,
+above it cores of L and of R for two amounts that sum up to the bound. Proof: take the same branches for C alone. Each
+polytope is cut by groups of C only, so that a group of C that is sent to one side in the proof for S is sent there for
+C. A conflict whose cells are in C holds for C. So each leaf is empty, has a cell of C without a side, or holds parts of
+L and R that prove its bound. When the best value falls during the search, the leaves before had reached a larger one.
 
 **Value of a child.** Trees found are kept, with what each group pays in them: the cheapest one for a set is an upper
 bound, and cores are a lower one. Where they do not meet, the support of the least bound is searched, which yields a
@@ -47,6 +54,19 @@ from typing import NamedTuple
 
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import entry, kernel
+from mipforest.searches.oblique.conflicts import (
+    CONFLICT,
+    PLANE,
+    Conflicts,
+    Known,
+    charge,
+    find_conflict,
+    keep_only,
+    pack,
+    recall,
+    remember,
+    worth_of,
+)
 from mipforest.searches.oblique.cores import (
     Cores,
     find,
@@ -67,6 +87,7 @@ from mipforest.searches.oblique.polytopes import (
     score_of,
     send,
     write_box,
+    write_cross,
     write_middle,
 )
 
@@ -124,8 +145,9 @@ class Table(NamedTuple):
         (J,) and (I, G + 1) the points that count of each group on each support: where those of a group begin.
     cell
         (I, G) number of a group's cell on each support.
-    gap, tolerance
-        Least distance between the scores of both sides, and what a score may miss its side by.
+    gap, l1, tolerance
+        Least distance between the scores of both sides; whether weights are of absolute sum 1, up to which a hyperplane
+        can be scaled, instead of at most 1 each; and what a score may miss its side by.
     tiny
         Values that differ by less are equal.
     unit
@@ -147,6 +169,7 @@ class Table(NamedTuple):
     first: IntArray
     cell: IntArray
     gap: float
+    l1: bool
     tolerance: float
     tiny: float
     unit: float
@@ -262,6 +285,10 @@ class Splits(NamedTuple):
         (2, G) room for a number for each group.
     nodes
         (2,) nodes above the last level, and of it.
+    wanted
+        (G,) side that costs a cell of the last level less.
+    conflicts, known
+        Conflicts of the present search at the last level, and those of all before.
     """
 
     support: IntArray
@@ -298,6 +325,9 @@ class Splits(NamedTuple):
     kept: IntArray
     slot: IntArray
     nodes: IntArray
+    wanted: IntArray
+    conflicts: Conflicts
+    known: Known
 
 
 # ---------------------------------------------------------------------- bounds by cores
@@ -553,9 +583,12 @@ def begin_split(table: Table, sets: Sets, splits: Splits, level: int, budget: fl
     for w in range(splits.core.shape[1]):
         splits.core[level, w] = 0
         splits.side[level, 0, 0, w], splits.side[level, 0, 1, w] = 0, 0
-    splits.n_vertices[level, 0] = write_box(
-        Polytope(splits.V[level, 0], splits.facets[level, 0]), k + 1, table.low[level]
-    )
+    if level < len(table.rest) - 1:
+        everything = Polytope(splits.V[level, 0], splits.facets[level, 0])
+        if table.l1:
+            splits.n_vertices[level, 0] = write_cross(everything, k + 1, table.low[level])
+        else:
+            splits.n_vertices[level, 0] = write_box(everything, k + 1, table.low[level])
 
 
 @kernel
@@ -736,6 +769,93 @@ def charge_for_core(splits: Splits, level: int, best: float) -> None:
             if pay > 0.0 and is_kept == (again == 0):
                 total += pay
                 splits.kept[c] |= why
+    keep_conflicts(splits, level, best - total)
+
+
+@kernel
+def keep_conflicts(splits: Splits, level: int, needed: float) -> None:
+    """Keep the cells of conflicts that cost an amount together at the present node."""
+    conflicts, total = splits.conflicts, 0.0
+    for q in range(conflicts.n[0] - 1, -1, -1):
+        if total >= needed:
+            return
+        if conflicts.worth[q] > 0.0:
+            total += conflicts.worth[q]
+            for r in range(conflicts.size[q]):
+                c = conflicts.cell[q, r]
+                splits.kept[c] |= PLACED
+                if splits.state[level, c] == OPEN:
+                    splits.kept[c] |= CHARGED_LEFT | CHARGED_RIGHT
+
+
+@kernel
+def pack_again(splits: Splits, level: int, tiny: float) -> float:
+    """Return what known conflicts cost at the present node."""
+    left, right, conflicts = splits.charge[0], splits.charge[1], splits.conflicts
+    for c in range(splits.n_cells[level]):
+        weight = abs(left[c] - right[c])
+        conflicts.left_to_pay[c] = weight if splits.state[level, c] == OPEN and weight > tiny else 0.0
+    return float(pack(conflicts, splits.state[level], splits.wanted, tiny))
+
+
+@kernel
+def pack_more(table: Table, splits: Splits, level: int, packed: float, needed: float) -> tuple[float, int]:
+    """Look for conflicts until they cost an amount together; return what they cost, and why no more were looked for."""
+    conflicts, i, state, wanted = splits.conflicts, splits.support[level], splits.state[level], splits.wanted
+    found = CONFLICT
+    while packed < needed:
+        found = find_conflict(
+            conflicts,
+            splits.X[level],
+            splits.first[level],
+            splits.n_cells[level],
+            table.n_features[i],
+            table.low[level],
+            table.l1,
+            table.gap,
+            table.tolerance,
+            state,
+            wanted,
+            splits.cell[level],
+            splits.depth[level],
+        )
+        if found != CONFLICT:
+            break
+        q = conflicts.n[1]
+        worth = worth_of(conflicts, q, state, wanted)
+        packed += worth
+        if worth == float("inf"):
+            keep_only(conflicts, q)
+        else:
+            charge(conflicts, q, state, worth, table.tiny)
+    return packed, found
+
+
+@kernel
+def value_at(
+    splits: Splits, level: int, d: int, cost: float, gap: float, tolerance: float
+) -> tuple[float, int]:
+    """Return the value of the hyperplane ``splits.point`` at the present node, and the cell to branch on, or -1.
+
+    That is one that falls into its gap, or else one that it sends to the dearer side, with the most to pay.
+    """
+    left, right, value = splits.charge[0], splits.charge[1], cost
+    pick, most = -1, -1.0
+    for c in range(splits.n_cells[level]):
+        if splits.state[level, c] != OPEN:
+            continue
+        begin, end = splits.first[level, c], splits.first[level, c + 1]
+        side = side_at(splits.point[level], splits.X[level], begin, end, d, gap, tolerance)
+        if side == splits.wanted[c]:
+            continue
+        weight = abs(left[c] - right[c])
+        if side == OPEN:
+            value = float("inf")
+        else:
+            value += weight
+        if weight > most:
+            pick, most = c, weight
+    return value, pick
 
 
 @kernel
@@ -744,13 +864,15 @@ def search_last(table: Table, sets: Sets, splits: Splits, stop: IntArray, level:
     begin_split(table, sets, splits, level, budget)
     n, d, tiny = splits.n_cells[level], table.n_features[splits.support[level]] + 1, table.tiny
     base, exact_tolerance = 0.0, table.tolerance + 4 * ON
-    left, right = splits.charge[0], splits.charge[1]
+    left, right, conflicts = splits.charge[0], splits.charge[1], splits.conflicts
     for c in range(n):
         left[c], right[c], splits.kept[c] = 0.0, 0.0, 0
         for r in range(splits.member_first[level, c], splits.member_first[level, c + 1]):
             left[c] += table.charges[0, splits.member[level, r]]
             right[c] += table.charges[1, splits.member[level, r]]
         base += min(left[c], right[c])
+        splits.wanted[c] = LEFT if left[c] <= right[c] else RIGHT
+    recall(splits.known, splits.support[level], splits.slot[0], conflicts)
     splits.cost[level, 0] = base
     point, best = splits.point[level], budget
     is_open = True
@@ -759,81 +881,55 @@ def search_last(table: Table, sets: Sets, splits: Splits, stop: IntArray, level:
         if stop[0]:
             return STOPPED
         depth = splits.depth[level]
-        cost, value = splits.cost[level, depth], 0.0
-        bad, pick, score = -1, -1, -1.0
-        if cost < best - tiny:
-            one = Polytope(splits.V[level, depth], splits.facets[level, depth])
-            write_middle(one, splits.n_vertices[level, depth], d, point)
-            value = cost
-            for c in range(n):
-                if splits.state[level, c] != OPEN:
-                    continue
-                may = write_ranges(table, splits, level, c)
-                if may == 0:
-                    bad = c
-                    break
-                weight = abs(left[c] - right[c])
-                wanted = LEFT if left[c] <= right[c] else RIGHT
-                if may != 3:
-                    decide(splits, level, c, may - 1)
-                    if may - 1 != wanted:
-                        cost += weight
-                        value += weight
-                    if cost >= best - tiny:
-                        break
-                    continue
-                begin, end = splits.first[level, c], splits.first[level, c + 1]
-                side = side_at(point, splits.X[level], begin, end, d, table.gap, exact_tolerance)
-                misses = side != wanted
-                if side == OPEN:
-                    value = float("inf")
-                elif misses:
-                    value += weight
-                now = (weight + 1e-6) * splits.reach[level, c] * (1.0 if misses else 0.01)
-                if now > score:
-                    score, pick = now, c
-        if bad < 0 and cost < best - tiny:
-            if value < best - tiny and middle_keeps(table, splits, level):
+        cost = splits.cost[level, depth]
+        packed, pick, why = pack_again(splits, level, tiny), -1, CONFLICT
+        if cost + packed < best - tiny:
+            packed, why = pack_more(table, splits, level, packed, best - tiny - cost)
+        if why == PLANE:
+            for q in range(d):
+                point[q] = conflicts.z[q]
+            value, pick = value_at(splits, level, d, cost, table.gap, exact_tolerance)
+            if value < best - tiny:
                 best = value
                 splits.found[level] = 0
                 for q in range(d):
                     splits.solution[q] = point[q]
-            if cost < best - tiny and pick < 0:
-                # All cells are decided, and the middle misses the gap of one.
-                answer = cut_by_all(table, splits, level) if depth + 1 < DEPTHS else -1
-                if answer > 0:
-                    best = cost
-                    splits.found[level] = 0
-                    for q in range(d):
-                        splits.solution[q] = point[q]
-                else:
-                    bad = n
-                    for c in range(n):
-                        splits.kept[c] |= PLACED
-                    if answer < 0:
-                        splits.lost[level] = min(splits.lost[level], cost)
-            elif cost < best - tiny and depth + 2 >= DEPTHS:
+        if packed == float("inf"):
+            keep_conflicts(splits, level, packed)
+        elif cost + packed >= best - tiny:
+            charge_for_core(splits, level, best)
+        else:
+            for c in range(n):
+                if pick < 0 and splits.state[level, c] == OPEN:
+                    pick = c
+            if pick < 0 or depth + 2 >= DEPTHS:
                 splits.lost[level] = min(splits.lost[level], cost)
-                bad = n
-        if bad < 0 and cost < best - tiny:
-            splits.cost[level, depth] = cost
-            splits.kept[pick] |= PLACED
-            side = LEFT if left[pick] <= right[pick] else RIGHT
-            if branch(table, splits, level, pick, side):
+            else:
+                splits.kept[pick] |= PLACED
+                side = splits.wanted[pick]
+                splits.cell[level, depth], splits.other[level, depth] = pick, 1 - side
+                splits.mark[level, depth] = splits.n_trail[level]
+                splits.depth[level] = depth + 1
+                decide(splits, level, pick, side)
                 splits.cost[level, depth + 1] = cost
                 continue
-        elif bad < 0:
-            charge_for_core(splits, level, best)
-        elif bad < n:
-            splits.kept[bad] |= PLACED
-        c, side = back(table, splits, level)
-        is_open = c >= 0
-        if is_open:
+        is_open = False
+        while splits.depth[level] > 0 and not is_open:
+            splits.depth[level] -= 1
             depth = splits.depth[level]
-            wanted = LEFT if left[c] <= right[c] else RIGHT
-            extra = abs(left[c] - right[c]) if side != wanted else 0.0
-            splits.cost[level, depth] = splits.cost[level, depth - 1] + extra
+            splits.n_trail[level] -= 1
+            c, side = splits.cell[level, depth], splits.other[level, depth]
+            splits.state[level, c] = OPEN
+            if side >= 0:
+                splits.other[level, depth] = -1
+                splits.depth[level] = depth + 1
+                decide(splits, level, c, side)
+                splits.cost[level, depth + 1] = splits.cost[level, depth] + abs(left[c] - right[c])
+                is_open = True
     splits.best[level] = best
+    for c in range(n):
+        splits.slot[1, c] = table.cell[splits.support[level], representative(splits, level, c)]
+    remember(splits.known, splits.support[level], splits.slot[1], conflicts)
     core = splits.core[level]
     for c in range(n):
         why = splits.kept[c]

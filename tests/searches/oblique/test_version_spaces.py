@@ -12,6 +12,7 @@ from formulations.miret import Miret
 from mipforest.searches.oblique.cores import BITS
 from mipforest.searches.oblique.labelled import LabelledSearch
 from mipforest.searches.oblique.problem import ObliqueProblem
+from mipforest.searches.oblique.search import ObliqueSearch
 
 #: What rows may be missed by, over the smallest unit of charges here: a tree within it counts.
 NEAR = 1e-6
@@ -42,7 +43,7 @@ def random_problem(seed, *, depth, n_groups, p):
     )
 
 
-def searched(problem, threads=1):
+def searched(problem, threads=1, kind=LabelledSearch):
     """Return a search that has ended, and the best value that it has found."""
     best = [float(problem.charges.sum())]
 
@@ -50,7 +51,7 @@ def searched(problem, threads=1):
         best[0] = min(best[0], value_of(problem, tree))
         return best[0]
 
-    search = LabelledSearch(problem, best[0], adopt=adopt, tell=lambda *_: False, threads=threads)
+    search = kind(problem, best[0], adopt=adopt, tell=lambda *_: False, threads=threads)
     assert search.run()
     return search, best[0]
 
@@ -62,6 +63,45 @@ def test_the_optimum_of_three_levels_is_that_of_all_trees(seed):
     expected = optimum(problem, problem.upper_intercepts)
     assert value == pytest.approx(expected, abs=NEAR)
     assert search.bound == pytest.approx(expected, abs=NEAR)
+
+
+def of_two_classes(seed, *, n_groups, depth=2):
+    """A random problem of two classes, weights of absolute sum 1: ties, weights, prices from 0 on, gaps."""
+    rng = np.random.default_rng(seed)
+    p = 2 + (seed % 4 == 0)
+    X = rng.random((n_groups, p)) if seed % 2 else rng.integers(0, 4, (n_groups, p)) / 3
+    X = np.unique(X, axis=0)
+    n = len(X)
+    weight = 0.5 + rng.random((n, 1)) if seed % 3 else np.ones((n, 1))
+    return ObliqueProblem(
+        X=X,
+        first=np.arange(n + 1),
+        size=np.ones(n, np.int64),
+        charges=np.eye(2)[rng.integers(0, 2, n)] * weight,
+        prices=np.full((depth, p), float(rng.choice([0.0, 0.02, 0.1, 0.3]))),
+        gap=float(rng.choice([1e-3, 0.1])),
+        l1=True,
+        given_labels=False,
+    )
+
+
+@pytest.mark.parametrize("seed", [1, 8, *(pytest.param(s, marks=pytest.mark.slow) for s in range(9, 40))])
+def test_leaves_of_two_classes_have_the_optimum_of_all_trees(seed):
+    problem = of_two_classes(seed, n_groups=6, depth=1 + seed % 3)
+    search, value = searched(problem)
+    expected = optimum(problem)
+    assert value == pytest.approx(expected, abs=NEAR)
+    assert search.bound == pytest.approx(expected, abs=NEAR)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_boxes_have_the_same_optimum(seed):
+    problem = of_two_classes(seed, n_groups=20)
+    search, value = searched(problem)
+    boxes, of_boxes = searched(problem, kind=ObliqueSearch)
+    assert value == pytest.approx(of_boxes, abs=NEAR)
+    assert search.bound == pytest.approx(boxes.bound, abs=NEAR)
 
 
 @pytest.mark.parametrize(
