@@ -405,6 +405,10 @@ class PairSearch(CoverSearch):
 
     levels_of_tables = range(2, 64)
 
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        _ = self.tables  # they say which roots there are
+
     def _tables(self, known: object) -> PairTables:
         del known  # of covers
         rows, tables = self.rows, PairTables.of(self.rows, alike=self.box is None)
