@@ -51,7 +51,7 @@ from mipforest.objectives.leaf_losses import (
 )
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
-from mipforest.searches.exact.parts import Part, PlainPart, WalkedPart, walked_rows
+from mipforest.searches.exact.parts import PlainSubset, RowSubset, WalkedSubset, walked_rows
 from mipforest.searches.exact.prover import Columns, Interval, Prover, nearest_middle
 from mipforest.searches.exact.search import TOLERANCE
 from mipforest.time_budget import TimeBudget
@@ -202,31 +202,31 @@ class Proof:
         self.steps = [Step("claim", self.constraints.box())]
         #: What the claims of three levels or more are proven by.
         self._intervals = dict[int, list[Interval]]()
-        self._at_hand: tuple[Box, Part, Prover] | None = None
+        self._at_hand: tuple[Box, RowSubset, Prover] | None = None
         self.losses = 0
 
-    def _of_box(self, box: Box) -> tuple[Part, Prover]:
+    def _of_box(self, box: Box) -> tuple[RowSubset, Prover]:
         """Return the rows in the columns of a box, and what proves bounds on its trees."""
         if self._at_hand is None or self._at_hand[0] is not box:
             self._at_hand = box, *self._made(Columns.of(self.constraints, box))
         return self._at_hand[1:]
 
-    def _made(self, columns: Columns) -> tuple[Part, Prover]:
+    def _made(self, columns: Columns) -> tuple[RowSubset, Prover]:
         problem = self.problem
         exact = self.grid.loss == 0 and problem.loss == ERRORS and self._priced is None
         own = problem._replace(X=columns.ranks(self._rank).T.astype(np.float64))
         rows = walked_rows(own, self._priced) if self._walks else None
         margin = 0
-        part: Part
+        part: RowSubset
         if rows is not None:
             tolerance = 0.0 if exact else TOLERANCE * max(problem.unit, rows.leaf())
             margin = 0 if exact else ROUNDED_SUMS
-            part = WalkedPart(rows, problem.split_cost, tolerance, math.ldexp(1.0, self.grid.loss))
+            part = WalkedSubset(rows, problem.split_cost, tolerance, math.ldexp(1.0, self.grid.loss))
         else:
             losses = rounded(own, self.grid, self.constraints.labels)
             rank = np.empty((len(columns.feature), len(losses.size)), np.int32)
             rank[:, losses.group] = own.X.T.astype(np.int32)
-            part = PlainPart(losses, rank, columns.width + 1, empties=columns.empties)
+            part = PlainSubset(losses, rank, columns.width + 1, empties=columns.empties)
         if self._losses.has_sums:
             margin = ROUNDED_SUMS + (int(self._losses.table[:, -1].sum()) >> SHARE_OF_SUMS)
         return part, Prover(self._losses.split_cost, margin, columns)

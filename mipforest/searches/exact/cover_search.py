@@ -67,8 +67,8 @@ from mipforest.searches.exact.quantiles import are_worth_it, cover_of_bins
 from mipforest.searches.exact.side_bounds import SideBounds
 from mipforest.searches.exact.tables import (
     NO_SIDES,
+    DistinctRows,
     LossTables,
-    Rows,
     first_cover,
     larger,
     tables_of,
@@ -237,7 +237,7 @@ class CoverSearch:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: DistinctRows,
         depth: int,
         *,
         cost: float,
@@ -886,7 +886,7 @@ class CoverSearch:
             smaller.splits = smaller.tree()
         smaller.depth, smaller.box = self.depth, self.box
         nodes, value = smaller.tree(), 0.0
-        here: dict[int, Rows] = {0: self.rows}
+        here: dict[int, DistinctRows] = {0: self.rows}
         for node in range(2 ** (self.depth + 1) - 1):
             rows = here.pop(node, None)
             if rows is None:
@@ -966,7 +966,7 @@ class CoverSearch:
             here[2 * t + 2] = members & right, (*path, f)
         return nodes
 
-    def _last(self, rows: Rows, box: Box, node: int, path: tuple[int, ...]) -> tuple[int, int]:
+    def _last(self, rows: DistinctRows, box: Box, node: int, path: tuple[int, ...]) -> tuple[int, int]:
         """Return the best split of a node of the last level; -1 where a leaf loses no more."""
         best = np.inf if box.must[node] else rows.leaf() - self.tolerance
         above, found = {int(box.group[f]) for f in path} - {-1}, (-1, -1)

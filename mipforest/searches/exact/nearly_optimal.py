@@ -45,7 +45,7 @@ from mipforest.searches import compile_by
 from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.cover_search import COMPILING_SECONDS, CoverSearch, middle_threshold
 from mipforest.searches.exact.search import TOLERANCE, distinct_rows, numbered_rows, tiny_rows
-from mipforest.searches.exact.tables import Rows
+from mipforest.searches.exact.tables import DistinctRows
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.time_budget import Stopped, TimeBudget
 from mipforest.trees.topology import subtree
@@ -318,7 +318,7 @@ def _moved_up(below: int, above: int, n_branches: int) -> Iterator[tuple[int, in
             yield from _moved_up(2 * below + side, 2 * above + side, n_branches)
 
 
-def _mask(rows: Rows, number: IntArray) -> BoolArray:
+def _mask(rows: DistinctRows, number: IntArray) -> BoolArray:
     """Return (n,) which rows have the given numbers."""
     chosen = np.zeros(rows.rank.shape[1], dtype=bool)
     chosen[number] = True
@@ -326,7 +326,7 @@ def _mask(rows: Rows, number: IntArray) -> BoolArray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _NumberedRows:
     """Some of the rows.
 
     Attributes
@@ -337,11 +337,11 @@ class _Part:
         (n,) numbers of the rows among all.
     """
 
-    rows: Rows
+    rows: DistinctRows
     number: IntArray
 
     @classmethod
-    def of(cls, rows: Rows, number: IntArray) -> _Part:
+    def of(cls, rows: DistinctRows, number: IntArray) -> _NumberedRows:
         """Return some of all rows."""
         return cls(rows.take(_mask(rows, number)), number)
 
@@ -363,7 +363,7 @@ class _Part:
         return own
 
     @cached_property
-    def own_rows(self) -> Rows:
+    def own_rows(self) -> DistinctRows:
         """The rows with ranks among their own values."""
         rank = np.empty_like(self.rows.rank)
         np.put_along_axis(rank, self.order, self.own_ranks, axis=1)
@@ -422,7 +422,7 @@ class _Listing:
         Trees to list; all of them without it.
     """
 
-    rows: Rows
+    rows: DistinctRows
     cost: float
     tolerance: float
     room: int
@@ -449,7 +449,7 @@ class _Listing:
             return known
         found = _Collected(budget, self.room, shrinks=True, limits=self.limits.left_for(number))
         if len(number):
-            cuts = self.collect(_Part.of(self.rows, number), levels, found, place)
+            cuts = self.collect(_NumberedRows.of(self.rows, number), levels, found, place)
         else:
             cuts = self._add_empty(levels, found, place)
         trees = found.trees(cuts)
@@ -463,7 +463,7 @@ class _Listing:
     def _key(self, number: IntArray) -> bytes:
         return np.packbits(_mask(self.rows, number)).tobytes()
 
-    def collect(self, part: _Part, levels: int, found: _Collected, place: _Place) -> IntArray | None:
+    def collect(self, part: _NumberedRows, levels: int, found: _Collected, place: _Place) -> IntArray | None:
         """Find the trees of some rows; return the splits where there is one level."""
         must = self._must(place)
         if not must:
@@ -522,7 +522,7 @@ class _Listing:
             for node in range(len(allowed))
         ]
 
-    def _none_parted(self, part: _Part, usable: BoolArray) -> list[tuple[int, int, int]]:
+    def _none_parted(self, part: _NumberedRows, usable: BoolArray) -> list[tuple[int, int, int]]:
         """Return feature and neighbouring ranks of thresholds that have all rows on one side: one for each side."""
         found = []
         for f in np.flatnonzero(usable & (self.rows.n_values > 1)).tolist():
@@ -531,7 +531,7 @@ class _Listing:
             found += [(f, most, most + 1)] if most + 1 < self.rows.n_values[f] else []
         return found
 
-    def _add_that_part_none(self, part: _Part, levels: int, found: _Collected, place: _Place) -> None:
+    def _add_that_part_none(self, part: _NumberedRows, levels: int, found: _Collected, place: _Place) -> None:
         """Add the trees of splits that have all rows on one side."""
         none = part.number[:0]
         for f, low, high in self._none_parted(part, self._usable(place)):
@@ -584,7 +584,7 @@ class _Listing:
         several: BoolArray = np.bincount(self.columns)[self.columns] > 1
         return several
 
-    def _same(self, part: _Part, left: Trees, right: Trees) -> BoolArray:
+    def _same(self, part: _NumberedRows, left: Trees, right: Trees) -> BoolArray:
         """Return (leaves at the left, leaves at the right) whether a split is none with these on its sides."""
         leaves, others = np.flatnonzero(left.cut < 0), np.flatnonzero(right.cut < 0)
         if self.labelled and self.all_labels:
@@ -594,7 +594,7 @@ class _Listing:
 
     # ------------------------------------------------------------------ the last level
 
-    def _add_leaf(self, part: _Part, found: _Collected, cut: int = -1, cost: float = 0.0) -> None:
+    def _add_leaf(self, part: _NumberedRows, found: _Collected, cut: int = -1, cost: float = 0.0) -> None:
         """Add the leaves, or those of a split that has all rows on one side."""
         if part.rows.size.sum() < self.rows.N_min:
             return
@@ -607,7 +607,7 @@ class _Listing:
         used = self.limits.use[:, part.number][:, :, labels].sum(axis=1).T
         found.add(value + cost, np.full(len(labels), cut), labels, labels, used)
 
-    def _add_splits(self, part: _Part, found: _Collected, place: _Place) -> IntArray:
+    def _add_splits(self, part: _NumberedRows, found: _Collected, place: _Place) -> IntArray:
         """Add the trees of one split; return the splits."""
         rows, order, ranks = part.rows, part.order, part.ranks
         size = rows.size[order].cumsum(axis=1)[:, :-1]
@@ -664,7 +664,7 @@ class _Listing:
     # ------------------------------------------------------------------ upper levels
 
     def _thresholds(
-        self, part: _Part, levels: int, found: _Collected, place: _Place
+        self, part: _NumberedRows, levels: int, found: _Collected, place: _Place
     ) -> Iterator[tuple[int, int, float, float]]:
         """Go through the thresholds whose best trees are within the budget, with bounds on both sides' losses."""
         rows = part.own_rows
@@ -686,7 +686,7 @@ class _Listing:
             yield f, k - int(first[f]) + 1, 0.0, 0.0
 
     def _bisected(
-        self, part: _Part, levels: int, found: _Collected, place: _Place
+        self, part: _NumberedRows, levels: int, found: _Collected, place: _Place
     ) -> Iterator[tuple[int, int, float, float]]:
         """Bisect the intervals of thresholds of three levels or more, those of least bound first."""
         rows, number, usable = part.own_rows, 0, self._usable(place)
@@ -735,7 +735,7 @@ class _Listing:
         if upto < budget and value <= upto + self.tolerance:
             return value, free
         if upto < budget:
-            rows = _Part.of(self.rows, number).own_rows
+            rows = _NumberedRows.of(self.rows, number).own_rows
             # Values within the tolerance are not told apart.
             cutoff = budget + 4.0 * self.tolerance
             value = self._least(rows, levels, cutoff, place)
@@ -743,7 +743,7 @@ class _Listing:
             self._bounds[key] = budget, value, free
         return value, free
 
-    def _least(self, rows: Rows, levels: int, cutoff: float, place: _Place) -> float:
+    def _least(self, rows: DistinctRows, levels: int, cutoff: float, place: _Place) -> float:
         """Return the least loss of some levels; where that is no less than the cutoff, a bound that is not either."""
         box = None
         if self.box is not None:
@@ -822,7 +822,7 @@ def list_trees(
     found, ended = _Collected(loss, most, shrinks=shrink, limits=held.left_for(everything)), True
     found_cuts = None
     try:
-        found_cuts = listing.collect(_Part.of(rows, everything), depth, found, _Place())
+        found_cuts = listing.collect(_NumberedRows.of(rows, everything), depth, found, _Place())
     except Stopped:
         ended = False
     trees = found.trees(found_cuts)

@@ -52,7 +52,7 @@ from mipforest.searches.exact.cover_search import (
 )
 from mipforest.searches.exact.covers import DONE, FLAG, STOPPED
 from mipforest.searches.exact.plain import loss_of_rest
-from mipforest.searches.exact.tables import Rows, bits_of_classes, fit_bits
+from mipforest.searches.exact.tables import DistinctRows, bits_of_classes, fit_bits
 from mipforest.searches.exact.walks import count_common
 from mipforest.searches.leaf_sums import POISSON, kind_of_loss, may_skip
 
@@ -142,14 +142,14 @@ class PairTables:
     sums: Sums
     sizes: FloatArray
     moved: FloatArray
-    _rows: Rows
+    _rows: DistinctRows
     _value: FloatArray
     _bits: NDArray[np.uint64]
     _starts: IntArray
     _row_of_bit: IntArray
 
     @classmethod
-    def of(cls, rows: Rows, *, alike: bool) -> PairTables:
+    def of(cls, rows: DistinctRows, *, alike: bool) -> PairTables:
         """Return the tables of rows; ``alike`` tells that thresholds that part the rows alike are one."""
         known = _TABLES.setdefault(rows, {})
         if alike not in known:
@@ -193,10 +193,10 @@ def _packed(right: BoolArray, place: IntArray, n_words: int) -> NDArray[np.uint6
 
 
 #: Tables by their rows.
-_TABLES: WeakKeyDictionary[Rows, dict[bool, PairTables]] = WeakKeyDictionary()
+_TABLES: WeakKeyDictionary[DistinctRows, dict[bool, PairTables]] = WeakKeyDictionary()
 
 
-def _tables_of(rows: Rows, *, alike: bool) -> PairTables:
+def _tables_of(rows: DistinctRows, *, alike: bool) -> PairTables:
     n_of = rows.n_values - 1
     feature = np.repeat(np.arange(len(n_of)), n_of)
     threshold = np.concatenate([np.arange(1, U) for U in rows.n_values])
@@ -225,14 +225,14 @@ def _tables_of(rows: Rows, *, alike: bool) -> PairTables:
     return replace(whole, sums=sums, sizes=sizes, moved=moved)
 
 
-def _is_counted(rows: Rows) -> bool:
+def _is_counted(rows: DistinctRows) -> bool:
     """Return whether rows of classes are counted by bits."""
     if not rows.of_classes or (rows.N_min > 1 and (rows.size != rows.value[:, 1]).any()):
         return False
     return fit_bits(rows.kind, rows.value[:, 1])
 
 
-def are_faster(rows: Rows, depth: int) -> bool:
+def are_faster(rows: DistinctRows, depth: int) -> bool:
     """Return whether sums over pairs of thresholds are faster than covers, by what both took on sets of all kinds."""
     n_of, n = rows.n_values[rows.n_values > 1] - 1, rows.rank.shape[1]
     T = int(n_of.sum())

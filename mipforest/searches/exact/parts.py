@@ -26,7 +26,7 @@ from mipforest.searches.exact.operations import RowsAtWork, Side, Tables, side_o
 from mipforest.searches.exact.search import are_walked
 from mipforest.searches.exact.tables import (
     MAX_BYTES,
-    Rows,
+    DistinctRows,
     bound_to_loops,
     bytes_of_ranks,
     kind_of,
@@ -42,7 +42,7 @@ def restrict_rows(tables: Tables, sides: Any, f: int, t: int) -> None:
     restrict(tables, sides, f, t)
 
 
-class Part(ABC):
+class RowSubset(ABC):
     """Rows of a problem in tables, with what their losses are in units of the grid.
 
     Attributes
@@ -99,7 +99,7 @@ class Part(ABC):
         """Return the walks of the rows below a threshold, and of those from it on."""
 
     @abstractmethod
-    def part(self, rows: BoolArray) -> Part:
+    def part(self, rows: BoolArray) -> RowSubset:
         """Return some of the rows, in tables of their own."""
 
     @abstractmethod
@@ -107,10 +107,10 @@ class Part(ABC):
         """Return the least loss of trees of more than two levels, or a value that it reaches; ``None``: unknown."""
 
 
-class WalkedPart(Part):
+class WalkedSubset(RowSubset):
     """Rows as the vector walks of the search have them: any leaf size will do."""
 
-    def __init__(self, rows: Rows, cost: float, tolerance: float, units: float) -> None:
+    def __init__(self, rows: DistinctRows, cost: float, tolerance: float, units: float) -> None:
         super().__init__()
         self._rows, self.cost, self._tolerance, self.units = rows, cost, tolerance, units
         self.rank, self.values, self._sums = rows.rank, rows.n_values, rows.statistics
@@ -124,21 +124,21 @@ class WalkedPart(Part):
         return masked.loops, (masked, use, group)
 
     def leaf(self, rows: BoolArray) -> float:
-        """As :meth:`Part.leaf`."""
+        """As :meth:`RowSubset.leaf`."""
         return float(self._rows.loss_of(self._sums[rows].sum(axis=0)))
 
     def sides(self, f: int, t: int) -> Any:
-        """As :meth:`Part.sides`."""
+        """As :meth:`RowSubset.sides`."""
         sides = self._tables.sides()
         restrict_rows(self.tables, sides, f, t)
         return sides
 
-    def part(self, rows: BoolArray) -> WalkedPart:
-        """As :meth:`Part.part`."""
-        return WalkedPart(self._rows.take(rows), self.cost, self._tolerance, self.units)
+    def part(self, rows: BoolArray) -> WalkedSubset:
+        """As :meth:`RowSubset.part`."""
+        return WalkedSubset(self._rows.take(rows), self.cost, self._tolerance, self.units)
 
     def value(self, levels: int, keep: float) -> float | None:
-        """As :meth:`Part.value`."""
+        """As :meth:`RowSubset.value`."""
         tables = self._tables if levels == 3 else None
         search = CoverSearch(
             self._rows, levels, cost=self.cost, tolerance=self._tolerance, incumbent=keep, tables=tables
@@ -148,7 +148,7 @@ class WalkedPart(Part):
         return float(search.bound - 4.0 ** (levels - 2) * self._tolerance)
 
 
-def walked_rows(problem: Problem, priced: FloatArray | None = None) -> Rows | None:
+def walked_rows(problem: Problem, priced: FloatArray | None = None) -> DistinctRows | None:
     """Return the distinct rows of a problem for vector walks; ``None`` where they do not take it.
 
     Under limits on labels, ``priced`` is (n, K) what each label costs: of two labels, whole multiples of a power of
@@ -182,7 +182,7 @@ def walked_rows(problem: Problem, priced: FloatArray | None = None) -> Rows | No
         if not are_walked(weight, shifted):
             return None
         value = np.column_stack([np.bincount(row, weight * shifted**k) for k in (0, 1, 2)])
-    return Rows(
+    return DistinctRows(
         loss=ClassLoss() if problem.loss == ERRORS else SquaredLoss(),
         rank=np.ascontiguousarray(rank),
         order=np.argsort(rank, axis=1, kind="stable").astype(np.int32),
@@ -197,7 +197,7 @@ def walked_rows(problem: Problem, priced: FloatArray | None = None) -> Rows | No
     )
 
 
-class PlainPart(Part):
+class PlainSubset(RowSubset):
     """Rows in whole numbers of the grid, for any loss and leaf size."""
 
     units = 1.0
@@ -237,11 +237,11 @@ class PlainPart(Part):
         return self.tables._replace(words=words, sized=words), own
 
     def leaf(self, rows: BoolArray) -> float:
-        """As :meth:`Part.leaf`."""
+        """As :meth:`RowSubset.leaf`."""
         return float(self._losses.leaf(self._losses.table[rows].sum(axis=0)[None])[0])
 
     def sides(self, f: int, t: int) -> Any:
-        """As :meth:`Part.sides`."""
+        """As :meth:`RowSubset.sides`."""
         on_left = int((self.rank[f] < t).sum())
         p, m = self.rank.shape
         sides = tuple(
@@ -251,15 +251,15 @@ class PlainPart(Part):
         restrict_rows(self.tables, sides, f, t)
         return sides
 
-    def part(self, rows: BoolArray) -> PlainPart:
-        """As :meth:`Part.part`."""
+    def part(self, rows: BoolArray) -> PlainSubset:
+        """As :meth:`RowSubset.part`."""
         losses = self._losses
         some = losses._replace(size=losses.size[rows], table=losses.table[rows])
         ranks = np.ascontiguousarray(self.rank[:, rows])
-        return PlainPart(some, ranks, self.values, empties=self._empties)
+        return PlainSubset(some, ranks, self.values, empties=self._empties)
 
     def value(self, levels: int, keep: float) -> float | None:  # noqa: ARG002
-        """As :meth:`Part.value`."""
+        """As :meth:`RowSubset.value`."""
         return None
 
 

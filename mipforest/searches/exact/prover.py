@@ -23,7 +23,7 @@ from mipforest.searches import entry, kernel
 from mipforest.searches.exact.covers import INTERVAL, Cover, middle, pair
 from mipforest.searches.exact.domains import COLUMNS, MUST, ONCE, UPPER
 from mipforest.searches.exact.operations import Side, Tables
-from mipforest.searches.exact.parts import Part, samples_below
+from mipforest.searches.exact.parts import RowSubset, samples_below
 
 #: What is told where a bound cannot be proven that was computed before.
 TOO_ROUNDED = (
@@ -311,7 +311,7 @@ class Prover:
         self._stack = np.zeros(STACK, INTERVAL)
         self._free, self._below = columns.is_free, subtree_sums(columns.must)
 
-    def bound(self, part: Part, levels: int, least: int, keep: int, place: Place = TOP) -> int:
+    def bound(self, part: RowSubset, levels: int, least: int, keep: int, place: Place = TOP) -> int:
         """Return what is proven of all rows of a part: a whole number, at most ``keep``.
 
         Parameters
@@ -332,7 +332,7 @@ class Prover:
         return self.least_loss(part, part.whole, part.every, levels, least, keep, place)
 
     def least_loss(
-        self, part: Part, rows: Any, members: BoolArray, levels: int, least: int, keep: int, place: Place
+        self, part: RowSubset, rows: Any, members: BoolArray, levels: int, least: int, keep: int, place: Place
     ) -> int:
         """As :meth:`bound`, for trees of one level or two on some rows of a part."""
         need, enough = self._need(part, members, least), (keep + self.margin) / part.units
@@ -347,7 +347,7 @@ class Prover:
         )
         return self._claimed(value, part, keep)
 
-    def _leaf(self, part: Part, members: BoolArray, least: int, place: Place) -> float:
+    def _leaf(self, part: RowSubset, members: BoolArray, least: int, place: Place) -> float:
         """Return the loss of one leaf for some rows; infinite where the node has to split, or they are too few."""
         size = int(part.size[members].sum())
         is_leaf = not self.columns.must[place.node] and not self._too_few(size, least)
@@ -357,7 +357,7 @@ class Prover:
         """Return whether no tree has some number of samples."""
         return size < least and (size > 0 or not self.columns.empties)
 
-    def _tables(self, part: Part, levels: int, place: Place) -> Tables:
+    def _tables(self, part: RowSubset, levels: int, place: Place) -> Tables:
         """Return the tables for what the last nodes of one level or two may split on."""
         if self._free:
             return part.tables
@@ -371,16 +371,16 @@ class Prover:
         use[0, 0, q + ONCE] = levels == 2 and bool((columns.group >= 0).any())
         return part.masked(use, columns.group)
 
-    def _values(self, part: Part, place: Place) -> IntArray:
+    def _values(self, part: RowSubset, place: Place) -> IntArray:
         """Return (q,) the number of values of each column that a node may split on, 1 of others."""
         return np.where(self.columns.usable(place), part.values, 1)
 
-    def _claimed(self, value: float, part: Part, keep: int, margins: int = 1) -> int:
+    def _claimed(self, value: float, part: RowSubset, keep: int, margins: int = 1) -> int:
         if value == math.inf:
             return keep  # there is no such tree
         return max(0, min(keep, math.floor(value * part.units) - margins * self.margin))
 
-    def _need(self, part: Part, members: BoolArray, least: int) -> Need:
+    def _need(self, part: RowSubset, members: BoolArray, least: int) -> Need:
         before = np.zeros((0, 0), np.int64)
         if least:
             before = samples_below(part.rank, part.size * members, int(part.values.max()))
@@ -392,7 +392,7 @@ class Prover:
         return int(self._below[place.node]) * self.split_cost
 
     def _side(
-        self, part: Part, f: int, t: int, right: bool, levels: int, least: int, keep: int, place: Place
+        self, part: RowSubset, f: int, t: int, right: bool, levels: int, least: int, keep: int, place: Place
     ) -> int:
         """As :meth:`bound`, for the rows on one side of a threshold of a part."""
         members = (part.rank[f] >= t) == right
@@ -414,7 +414,7 @@ class Prover:
         return self.solve(below, levels, least, keep, place)[0]
 
     def solve(
-        self, part: Part, levels: int, least: int, keep: int, place: Place = TOP
+        self, part: RowSubset, levels: int, least: int, keep: int, place: Place = TOP
     ) -> tuple[int, list[Interval]]:
         """Prove a bound for trees of more than two levels; return it with the intervals that do.
 
@@ -463,7 +463,7 @@ class Prover:
 
     def lines(
         self,
-        part: Part,
+        part: RowSubset,
         levels: int,
         least: int,
         b: int,
@@ -503,7 +503,7 @@ class Prover:
                     yield from self._lines_of_side(part, f, t, side == 1, levels - 1, fewer, claim, below)
 
     @staticmethod
-    def _fewer(part: Part, f: int, low: int, high: int, least: int) -> int:
+    def _fewer(part: RowSubset, f: int, low: int, high: int, least: int) -> int:
         """Return the least size of leaves beside an interval: the samples between may fill them up."""
         if not least:
             return 0
@@ -525,7 +525,7 @@ class Prover:
         return left, enough - left
 
     def _lines_of_side(
-        self, part: Part, f: int, t: int, right: bool, levels: int, least: int, b: int, place: Place
+        self, part: RowSubset, f: int, t: int, right: bool, levels: int, least: int, b: int, place: Place
     ) -> Iterator[str]:
         members = (part.rank[f] >= t) == right
         if self._is_plain(int(part.size[members].sum()), least, b, place):
@@ -536,7 +536,7 @@ class Prover:
             yield from self.lines(part.part(members), levels, least, b, place=place)
 
     def covers(
-        self, part: Part, rows: Any, members: BoolArray, least: int, b: int, place: Place = TOP
+        self, part: RowSubset, rows: Any, members: BoolArray, least: int, b: int, place: Place = TOP
     ) -> Iterator[str]:
         """Yield the lines of a proof for two levels; parameters as for :meth:`least_loss` and :meth:`lines`."""
         need, target = self._need(part, members, least), (b + self.margin // 2) / part.units

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.searches import entry
 from mipforest.searches.exact.covers import INTERVAL, Cover
-from mipforest.searches.exact.tables import Rows
+from mipforest.searches.exact.tables import DistinctRows
 
 #: Bins of a feature.
 BINS = 32
@@ -36,13 +36,13 @@ def add_by_bins(one: NDArray[Any], other: NDArray[Any], value: FloatArray, sums:
             own[v] += value[i, v]
 
 
-def are_worth_it(rows: Rows) -> bool:
+def are_worth_it(rows: DistinctRows) -> bool:
     """Return whether a search of two levels begins with bounds of bins."""
     p, n = rows.rank.shape
     return rows.loss.has_sums and n * p >= LEAST and 0 < p * p * n * rows.statistics.shape[1] <= MOST
 
 
-def cover_of_bins(rows: Rows, cost: float) -> Cover:
+def cover_of_bins(rows: DistinctRows, cost: float) -> Cover:
     """Return the cover of all thresholds with what the sums over bins prove, as of an evaluation with stamp 1.
 
     Parameters
@@ -88,7 +88,7 @@ def cover_of_bins(rows: Rows, cost: float) -> Cover:
     return np.concatenate([np.zeros(0, INTERVAL), *covers])
 
 
-def _edges(rows: Rows, f: int) -> IntArray:
+def _edges(rows: DistinctRows, f: int) -> IntArray:
     """Return the first rank of each bin of a feature (B + 1,), ascending from 0 to the number of values."""
     n, U = rows.rank.shape[1], int(rows.n_values[f])
     if U <= BINS:

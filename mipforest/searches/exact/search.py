@@ -23,7 +23,7 @@ from mipforest.searches.exact.slices import CoverSlices, SlicedProblem, SlicedSe
 from mipforest.searches.exact.tables import (
     MAX_BYTES,
     MAX_SHORT_RANKS,
-    Rows,
+    DistinctRows,
     bins_of,
     bytes_of_ranks,
     fit_bits,
@@ -56,7 +56,7 @@ MAX_KEPT = 4
 
 #: Distinct rows by thresholds, with what else they depend on: compiling and searching ask for them, and problems that
 #: differ in constraints alone.
-_ROWS: WeakKeyDictionary[Thresholds, list[tuple[Losses, int, Rows, float]]] = WeakKeyDictionary()
+_ROWS: WeakKeyDictionary[Thresholds, list[tuple[Losses, int, DistinctRows, float]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class ExactResult:
     lost: str = ""
 
 
-def search_for(rows: Rows, depth: int) -> type[CoverSearch]:
+def search_for(rows: DistinctRows, depth: int) -> type[CoverSearch]:
     """Return the search that is the faster one for some rows and levels."""
     return PairSearch if are_faster(rows, depth) else CoverSearch
 
@@ -122,7 +122,7 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
     return compile_by(run, budget, "exact-search", COMPILING_SECONDS)
 
 
-def tiny_rows(loss: LeafLoss, real: Rows | None) -> Rows:
+def tiny_rows(loss: LeafLoss, real: DistinctRows | None) -> DistinctRows:
     """Return four rows for which the same is compiled as for the rows of a problem, if there is one."""
     labels = isinstance(loss, LabelLoss)
     X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1]) + (not labels)
@@ -288,7 +288,7 @@ def exact_search(
     )
 
 
-def rows_of(problem: UnivariateProblem) -> tuple[Rows, float]:
+def rows_of(problem: UnivariateProblem) -> tuple[DistinctRows, float]:
     """Return the distinct rows of a problem, and what every tree loses beside them."""
     known, losses = _ROWS.setdefault(problem.thresholds, []), Losses.of(problem)
     for others, N_min, rows, base in known:
@@ -317,7 +317,7 @@ def _capped(problem: UnivariateProblem) -> UnivariateProblem:
     return replace(problem, weight=None, loss=TableLoss(np.minimum(charged, most)))
 
 
-def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[Rows, float]:
+def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[DistinctRows, float]:
     """Return the distinct rows of a problem, and what every tree loses beside them.
 
     ``merged`` leaves out rows that lose the same under any prediction, where leaves may be of any size.
@@ -367,7 +367,7 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[R
     elif not loss.has_sums:
         order = np.vstack([order, np.argsort(shifted[of], kind="stable").astype(np.int32)])
     counted = of_classes and not fits and fit_bits(kind, value[:, 1])
-    rows = Rows(
+    rows = DistinctRows(
         loss=loss,
         rank=rank,
         order=order,

@@ -26,7 +26,7 @@ from mipforest.searches.exact.covers import FLAG, Cover
 from mipforest.searches.exact.open_intervals import (
     OpenIntervals,
 )
-from mipforest.searches.exact.tables import Rows
+from mipforest.searches.exact.tables import DistinctRows
 from mipforest.searches.pool import run_tasks
 from mipforest.searches.workers import SHARED_AFTER, Shared, Slices, Workers
 from mipforest.time_budget import TimeBudget
@@ -131,11 +131,11 @@ class SlicedProblem(NamedTuple):
         A few rows for which the same is compiled.
     """
 
-    rows: Rows
+    rows: DistinctRows
     cost: float
     tolerance: float
     box: Box | None
-    tiny: Rows
+    tiny: DistinctRows
 
     def search(self, depth: int) -> SlicedSearch:
         """Return a search of some levels that begins without a tree; in a box, of its upper nodes."""

@@ -55,7 +55,7 @@ MOST_BITS = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class DistinctRows:
     """Distinct rows, and what leaves lose.
 
     Attributes
@@ -103,7 +103,7 @@ class Rows:
     n_bins: int = 0
     is_counted: bool = False
 
-    def take(self, chosen: BoolArray) -> Rows:
+    def take(self, chosen: BoolArray) -> DistinctRows:
         """Return some of the rows; ranks stay those of all."""
         number = np.cumsum(chosen) - 1
         order = self.order[chosen[self.order]].reshape(len(self.order), -1)
@@ -333,7 +333,7 @@ MAX_BINS, LEAST_BINS, ROWS_OF_BIN, MAX_SUMS = 64, 8, 32, 100_000_000
 MAX_KEPT = 1_000_000
 
 #: Tables by their rows.
-_TABLES: WeakKeyDictionary[Rows, LossTables] = WeakKeyDictionary()
+_TABLES: WeakKeyDictionary[DistinctRows, LossTables] = WeakKeyDictionary()
 
 #: In the place of sides that others work with.
 NO_SIDES = (Side(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 2), np.int64)),) * 2
@@ -384,7 +384,7 @@ def _at_work(tables: Any, rows: Any) -> RowsAtWork:
     return RowsAtWork(rows, np.zeros(K, kind), np.zeros(OUT, kind))
 
 
-def tables_of(rows: Rows) -> LossTables:
+def tables_of(rows: DistinctRows) -> LossTables:
     """Return the tables of rows: by vectors or for plain loops, with leaf sizes or without.
 
     Those of moderate size are kept as long as the rows are: no search writes into them.
@@ -397,7 +397,7 @@ def tables_of(rows: Rows) -> LossTables:
     return tables
 
 
-def _tables_of(rows: Rows) -> LossTables:
+def _tables_of(rows: DistinctRows) -> LossTables:
     own = _scanned_tables(rows) if rows.kind is None else _walked_tables(rows)
     plain, size_below = None, None
     if rows.N_min > 1:
@@ -415,7 +415,7 @@ def _tables_of(rows: Rows) -> LossTables:
     return LossTables(own, plain, loops)
 
 
-def _below(rows: Rows, value: NDArray[Any]) -> FloatArray:
+def _below(rows: DistinctRows, value: NDArray[Any]) -> FloatArray:
     """Return (p, U + 1, V) sums of values (n, V) over the rows below each rank of every feature."""
     (p, _), U, V = rows.rank.shape, int(rows.n_values.max()), value.shape[1]
     below = np.zeros((p, U + 1, V))
@@ -425,7 +425,7 @@ def _below(rows: Rows, value: NDArray[Any]) -> FloatArray:
     return below.cumsum(axis=1, out=below)
 
 
-def _walked_tables(rows: Rows) -> Any:
+def _walked_tables(rows: DistinctRows) -> Any:
     """Return the tables for vector walks."""
     assert rows.kind is not None
     if rows.is_counted:
@@ -490,7 +490,7 @@ def _walked_tables(rows: Rows) -> Any:
     return GatheredTables(tables, row, rows.rank.astype(short))
 
 
-def _scanned_tables(rows: Rows) -> Any:
+def _scanned_tables(rows: DistinctRows) -> Any:
     """Return the tables of a loss that vector walks do not take: with bins where these pay, or plain ones."""
     plain = plain_tables(rows)
     if not rows.n_bins:
@@ -531,7 +531,7 @@ def _scanned_tables(rows: Rows) -> Any:
     )
 
 
-def bits_of_classes(rows: Rows) -> tuple[IntArray, IntArray]:
+def bits_of_classes(rows: DistinctRows) -> tuple[IntArray, IntArray]:
     """Return the rows of classes by bits, one of whole weight w by w bits, and where words of a class begin.
 
     Returns
@@ -551,7 +551,7 @@ def bits_of_classes(rows: Rows) -> tuple[IntArray, IntArray]:
     return np.concatenate(parts), np.array(start)
 
 
-def _counted_tables(rows: Rows) -> CountedTables:
+def _counted_tables(rows: DistinctRows) -> CountedTables:
     """Return the tables for counts of classes by bits."""
     row, start = bits_of_classes(rows)
     (p, n), W, B = rows.rank.shape, int(start[-1]), INTERVALS
@@ -589,7 +589,7 @@ def _counted_tables(rows: Rows) -> CountedTables:
     return tables
 
 
-def plain_tables(rows: Rows) -> PlainTables:
+def plain_tables(rows: DistinctRows) -> PlainTables:
     """Return the tables for plain loops."""
     (p, n), statistics = rows.rank.shape, rows.statistics
     place = np.zeros(n, np.int32)
@@ -741,7 +741,7 @@ def _plain_side(tables: PlainTables, order: Int32Array) -> PlainSide:
     )
 
 
-def first_cover(rows: Rows, allowed: BoolArray | None = None) -> Cover:
+def first_cover(rows: DistinctRows, allowed: BoolArray | None = None) -> Cover:
     """Return the cover of all thresholds, or of those of allowed features (p,), that says nothing."""
     has_any = rows.n_values > 1
     features = np.flatnonzero(has_any if allowed is None else has_any & allowed)

@@ -115,7 +115,7 @@ class Store(NamedTuple):
     best: FloatArray
 
 
-class Part(NamedTuple):
+class NodeGroups(NamedTuple):
     """The groups that reach a node.
 
     Attributes
@@ -221,7 +221,7 @@ def sides(
 
 
 @kernel
-def examine(points: Points, items: Items, store: Store, box: int, part: Part, least_size: int) -> float:
+def examine(points: Points, items: Items, store: Store, box: int, part: NodeGroups, least_size: int) -> float:
     """Bound a box for the groups at hand, and compare its centre with the best one; return the bound.
 
     A group that may go both ways pays the lesser charge, or what it pays alone where sides pay by sums. The bound is
@@ -389,7 +389,7 @@ def refine(
     points: Points,
     items: Items,
     store: Store,
-    part: Part,
+    part: NodeGroups,
     least_size: int,
     keep: float,
     target: float,

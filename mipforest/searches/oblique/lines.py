@@ -29,7 +29,7 @@ from mipforest.searches.oblique.kernels import (
     RIGHT,
     STEPS,
     Items,
-    Part,
+    NodeGroups,
     Store,
     add,
     bisect_first,
@@ -256,7 +256,7 @@ def sort(key: FloatArray, order: IntArray, n: int, stack: IntArray) -> None:
 
 
 @kernel
-def gather(lines: Lines, i: int, part: Part, groups: IntArray, number: int) -> None:
+def gather(lines: Lines, i: int, part: NodeGroups, groups: IntArray, number: int) -> None:
     """Sum up the groups at hand, the part of a number, by the cells of a support, unless that is done."""
     if lines.gathered[i] == number:
         return
@@ -289,7 +289,7 @@ def look(
     items: Items,
     store: Store,
     box: int,
-    part: Part,
+    part: NodeGroups,
     groups: IntArray,
     number: int,
     least_size: int,
@@ -490,7 +490,7 @@ def refine_lines(
     lines: Lines,
     items: Items,
     store: Store,
-    part: Part,
+    part: NodeGroups,
     groups: IntArray,
     number: int,
     least_size: int,

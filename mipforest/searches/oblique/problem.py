@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.objectives.leaf_losses import PinballLoss, SquaredLoss
 from mipforest.problem.structure import HyperplaneCharges, LabelledLeaves
-from mipforest.searches.oblique.kernels import BY_SUMS, Items, Part, Points
+from mipforest.searches.oblique.kernels import BY_SUMS, Items, NodeGroups, Points
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.trees.sides import RESIDUE
 
@@ -188,10 +188,10 @@ class ObliqueProblem:
         w[features] = weights
         return w, intercept + self.gap / 2 * (float(np.abs(weights).sum()) if self.l1 else 1.0)
 
-    def part(self, groups: IntArray, charges: FloatArray) -> Part:
+    def part(self, groups: IntArray, charges: FloatArray) -> NodeGroups:
         """Return some groups (m,) with their charges (G, K) for compiled loops."""
         own, first = self.points_of(groups)
-        return Part(
+        return NodeGroups(
             np.ascontiguousarray(self.X[own].T),
             first,
             self.size[groups],

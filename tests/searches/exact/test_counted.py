@@ -17,7 +17,13 @@ from mipforest.searches.exact import search as search_module
 from mipforest.searches.exact.cover_search import CoverSearch
 from mipforest.searches.exact.domains import COLUMNS, OUT, ROOT
 from mipforest.searches.exact.search import exact_search
-from mipforest.searches.exact.tables import Rows, _all_rows, _counted_tables, _plain_side, plain_tables
+from mipforest.searches.exact.tables import (
+    DistinctRows,
+    _all_rows,
+    _counted_tables,
+    _plain_side,
+    plain_tables,
+)
 
 
 @entry
@@ -55,7 +61,7 @@ def table(rng: np.random.Generator, n: int, p: int, K: int) -> UnivariateProblem
     return UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss=ClassLoss(), weight=weight)
 
 
-def counted_rows(problem: UnivariateProblem, monkeypatch) -> Rows:
+def counted_rows(problem: UnivariateProblem, monkeypatch) -> DistinctRows:
     """Distinct rows whose classes are counted by bits."""
     monkeypatch.setattr(search_module, "MAX_BYTES", 0)
     monkeypatch.setattr(tables, "MOST_BITS", np.inf)
