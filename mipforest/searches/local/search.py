@@ -552,7 +552,7 @@ def samples_of(
         pass_tolerance=COARSE_PASS * charged.unit if many else 0.0,
         hyperplanes=hyperplanes if oblique else -1,
         max_features=problem.max_features or p,
-        allowed=allowed.astype(np.uint8),
+        allowed=np.ascontiguousarray(allowed, dtype=np.uint8),
         group=np.full(p, -1) if problem.group is None else problem.group[features],
         level=problem.loss.level,
     )
