@@ -182,7 +182,8 @@ def labelled_data(seed):
 def constrained_by_labels(seed, data, group):
     """A constraint that names a label, and whether predictions (n, 2) satisfy it, by its definition."""
     w, ill, kind = data.weights / data.weights.sum(), data.y[:, 0], data.y[:, 1]
-    low = data.X_raw[:, 0] < 0.5
+    cut = float(np.unique(data.X_raw[:, 0])[1])
+    low = data.X_raw[:, 0] < cut
 
     def share(of, among):
         return np.average(of[among], weights=w[among])
@@ -194,7 +195,7 @@ def constrained_by_labels(seed, data, group):
             Precision("kind=1", 0.8),
             lambda p: w @ ((kind == 1) & (p[:, 1] == 1)) >= 0.8 * (w @ (p[:, 1] == 1)) - ROUNDING,
         ),
-        (RegionLabel("kind=0", ("x0 < 0.5",)), lambda p: (p[low, 1] == 0).all()),
+        (RegionLabel("kind=0", (f"x0 < {cut!r}",)), lambda p: (p[low, 1] == 0).all()),
         (
             F1("ill=0", 0.7),
             lambda p: (
