@@ -316,6 +316,20 @@ class Miret(Formulation):
                 return False
         return True
 
+    def with_features(self, instance: MiretInstance, allowed: BoolArray) -> MiretInstance:
+        target = replace(instance.target, allowed=instance.target.allowed & allowed)
+        of_nodes = target.allowed[instance.topology.levels]
+        group = self._groups(target, instance.data)
+        own = replace(
+            instance,
+            target=target,
+            allowed=of_nodes,
+            costs=target.feature_costs(self.alpha)[instance.topology.levels],
+            group=group,
+            first=first_members(group),
+        )
+        return replace(own, known=self.start("node-by-node", own))
+
     def constants_proven(self, instance: MiretInstance, value: float, changes: ModelChanges) -> bool:
         return self.variant != "improved"
 

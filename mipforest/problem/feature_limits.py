@@ -2,7 +2,8 @@ r"""Limits on the features of a whole tree, kept by searches that know none: bra
 
 A *box* has the features that a tree may use and, of each limit, the groups that are paid whether they are used or not.
 Its trees are those of a problem whose samples are 0 in all other features: a split on such a feature parts no samples,
-and a weight of it changes no score. So the search's bound for this problem is one for the box.
+and a weight of it changes no score. So the search's bound for this problem is one for the box. (Where a model mimics
+an ensemble, which reads all features, its formulation makes the problem: :meth:`Operations.with_features`.)
 
 Where the best tree of a box exceeds a limit, the box is divided by one group that the tree uses and that is not paid:
 its features are forbidden, or it is paid, and groups that limits have no room for then are forbidden. Every tree of the
@@ -55,14 +56,16 @@ def allowed_features(problem: ProblemData) -> BoolArray:
 
 
 def without_features(problem: ProblemData, allowed: BoolArray) -> ProblemData:
-    """Return a problem whose samples are 0 in all but the allowed features (p,), with constraints of other kinds."""
-    data, formulation = problem.data, problem.formulation
-    X, X_raw, out = data.X.copy(), data.X_raw.copy(), np.flatnonzero(~allowed)
-    X[:, out], X_raw[:, out] = 0.0, data.encoding.offset[out]
-    own = replace(data, X=X, X_raw=X_raw)
-    instance = formulation.bind_quickly(own, problem.topology, problem.budget)
+    """Return a problem whose nodes use none but the allowed features (p,), with constraints of other kinds."""
+    data, formulation, out = problem.data, problem.formulation, np.flatnonzero(~allowed)
+    instance = formulation.with_features(problem.instance, allowed)
     if instance is None:
-        instance = formulation.bind(own, problem.topology, problem.budget)
+        X, X_raw = data.X.copy(), data.X_raw.copy()
+        X[:, out], X_raw[:, out] = 0.0, data.encoding.offset[out]
+        own = replace(data, X=X, X_raw=X_raw)
+        instance = formulation.bind_quickly(own, problem.topology, problem.budget)
+        if instance is None:
+            instance = formulation.bind(own, problem.topology, problem.budget)
     return replace(
         problem.without_rows(),
         instance=instance,

@@ -288,6 +288,24 @@ class ModelOperations(ABC):
         found: Instance = instance
         return found
 
+    def with_features(self, instance: Any, allowed: BoolArray) -> Instance | None:  # noqa: ARG002
+        """Return an instance whose nodes use some features alone.
+
+        Parameters
+        ----------
+        instance
+            What :meth:`bind` returned.
+        allowed
+            (p,) which features they may use.
+
+        Returns
+        -------
+        Instance
+            ``None`` where samples that are 0 in all other features say the same, as they do unless the objective rests
+            on these features in another way.
+        """
+        return None
+
     def constants_proven(self, instance: Any, value: float, changes: ModelChanges) -> bool:  # noqa: ARG002
         """Return whether the variant's constants are proven to cut off no solution better than some value.
 

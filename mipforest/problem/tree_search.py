@@ -18,7 +18,7 @@ from mipforest.errors import NotAllowed, SolverUnavailable, Unsupported, known_n
 from mipforest.model import Model
 from mipforest.problem.operations import Operations
 from mipforest.problem.problem_data import ProblemData, StartError
-from mipforest.problem.structure import LabelledLeaves, LabelSums, Structure, TreeCharges
+from mipforest.problem.structure import LabelSums, Structure, TreeCharges
 from mipforest.settings import SolveSettings
 from mipforest.solvers.base import Solver, get_solver
 from mipforest.solvers.solution import Event, Progress, Status
@@ -348,7 +348,7 @@ class TreeSearch(ABC):
                 "the estimates of its leaves are fitted to all features, and their fit is part of the model; a feature "
                 "that is left out of the data is in no fit"
             )
-        return CHANGED if isinstance(structure, LabelledLeaves) else ""
+        return ""
 
     def finds_within(self, problem: ProblemData) -> bool:  # noqa: ARG002
         """Return whether it looks for trees within constraints that it does not keep on its way.

@@ -159,6 +159,30 @@ def test_limits_on_features_have_the_best_of_all_sets(model, parameters, search,
     assert all(one.admits(result.tree, problem.data) for one in problem.constraints)
 
 
+@pytest.mark.first_cases(4)
+@pytest.mark.parametrize("variant", ["tight", "improved", "paper"])
+@pytest.mark.parametrize(
+    "constraints", [(Forbid(("a",)),), (AtMostFeatures(1),), (Forbid(("a", "b", "c")),)], ids=str
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_limits_beside_an_ensemble_that_reads_all_features_are_those_of_the_rows(variant, constraints, seed):
+    X, y = samples(seed, n=8)
+    formulation = mipforest.get_formulation("miret")(
+        alpha=0.05, ensemble="random-forest:trees=5", variant=variant, epsilon=0.01
+    )
+    found = {}
+    for solver in ("oblique-search", "highs"):
+        problem = formulation.build(Dataset.from_arrays(X, y, features=NAMES), 2 if variant == "tight" else 1)
+        problem.constrain(*constraints)
+        found[solver] = problem.solve(solver, gap=1e-6, time_limit=60)
+    result, other = found.values()
+    assert result.status == other.status
+    if other.tree is not None:
+        assert result.verified, result.failed_checks
+        assert abs(result.objective - other.objective) <= GAP * other.objective
+        assert at_most(result.bound, other.objective * (1 + GAP))
+
+
 def test_no_room_for_any_feature_and_a_search_without_bounds():
     problem, _ = both("svm-leaves", {"C": 1.0}, 1, depth=1)
     problem.constrain(AtMostFeatures(1))

@@ -128,6 +128,8 @@ class ObliqueSearch(TreeSearch):
             """Return the incumbent's value in charges."""
             return (driver.value - offset) * unit
 
+        if np.isinf(own.least_price):  # a tree needs a split, and no feature is allowed
+            return driver.result(np.inf, ended=True, nodes=0)
         own = own.capped(cutoff())
         # A group pays its lesser charge at least.
         least = float(own.least.sum())
