@@ -12,7 +12,7 @@ from gurobipy import GRB
 from independent_lp import HINGE, V0, tangent
 
 LOG_LOSS = {"V0": V0, "V1": (*V0, tangent(1.9), tangent(-1.9))}
-UNIVARIATE = ("oct", "ort", "ort-l")
+UNIVARIATE = ("oct", "ort", "ort-l", "quantile")
 MARGINS = ("margot", "hfs-margot", "sfs-margot", "svm-leaves")
 LINEAR = (*MARGINS, "olct", "budgeted-olct", "univariate-olct", "loss-optimal")
 
@@ -233,10 +233,16 @@ class LiteralTree:
     def regression(self):
         cost, values, m = self._leaf_tree(), self.values, self.m
         y = (self.data.y - self.data.y.min()) / np.ptp(self.data.y)
-        squared, linear = values["loss"] == "squared", self.name in ("ort-l", "ort-lh")
+        squared, linear = values.get("loss") == "squared", self.name in ("ort-l", "ort-lh")
+        # What an error is charged below and above 0.
+        below, above = (1.0, 1.0) if "loss" in values else (2 * values["tau"], 2 - 2 * values["tau"])
         # The best constant is the mean, or one of the targets.
         centres = [np.average(y, weights=self.weight)] if squared else y
-        baseline = min(float(self.weighted(np.abs(y - centre) ** (1 + squared))) for centre in centres)
+        power = 1 + squared
+        baseline = min(
+            float(self.weighted(np.where(y > centre, below, above) * np.abs(y - centre) ** power))
+            for centre in centres
+        )
         fitted = m.addVars(self.n, lb=-GRB.INFINITY)
         objective = gurobipy.QuadExpr(cost)
         counts = linear and values["regulariser"] == "l0"
@@ -263,6 +269,7 @@ class LiteralTree:
                 objective += self.weight[i] / baseline * error * error
             else:
                 size = m.addVar()
-                m.addConstrs(size >= sign * error for sign in (-1, 1))
+                m.addConstr(size >= -below * error)
+                m.addConstr(size >= above * error)
                 objective += self.weight[i] / baseline * size
         return objective
