@@ -255,22 +255,22 @@ class AlternatingOptimization:
             change = self._improve_with_leaves(tree, prediction, t, rows, now)
             if change < 0.0:
                 return change
-        saved = lost_right - lost_left
-        care = saved != 0.0
+        care = lost_left != lost_right
         if not care.any():
             return 0.0
         order = self._sorted(rows[care])
-        of_row = np.zeros(len(self.X))
-        of_row[rows] = saved
-        sums = of_row[order].cumsum(axis=1)
-        all_right = float(lost_right.sum())
-        change = self._apply_best(tree, t, rows, order, all_right - sums[:, :-1], now)
-        value, threshold = min((all_right, -np.inf), (float(lost_left.sum()), np.inf))
-        if value - now < change - self._tolerance:
+        of_row = np.zeros((2, len(self.X)))
+        of_row[:, rows] = lost_left, lost_right
+        # Both sides are added up, and nothing is subtracted: a rate of 0 loses without limit.
+        below, above = of_row[0][order].cumsum(axis=1), of_row[1][order][:, ::-1].cumsum(axis=1)[:, ::-1]
+        value = below[:, :-1] + above[:, 1:] + lost_left[~care].sum()
+        change = self._apply_best(tree, t, rows, order, value, now)
+        least, threshold = min((float(lost_right.sum()), -np.inf), (float(lost_left.sum()), np.inf))
+        if least - now < change - self._tolerance:
             before = tree.threshold[t]
             tree.threshold[t] = threshold
             if self._large_enough(tree, t, rows):
-                return value - now
+                return least - now
             tree.threshold[t] = before
         return change
 

@@ -7,6 +7,7 @@ from tolerance import at_most
 
 from formulations.oct import Oct
 from formulations.ort import Ort
+from formulations.poisson import Poisson
 from mipforest.data import Dataset, load
 from mipforest.heuristics.thresholds import univariate_tree
 from mipforest.objectives.leaf_losses import ClassLoss
@@ -231,3 +232,15 @@ def test_a_side_with_too_few_samples_gives_way_to_the_other_one():
     below = X[:, 0] < pruned.tree.threshold[0]
     assert pruned.tree.feature[0] == LEAF or min(below.sum(), (~below).sum()) >= 3
     assert pruned.value >= 3.0
+
+
+@pytest.mark.parametrize("search", ["tao", "tmo"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_rate_of_0_that_loses_without_limit_is_a_leaf_like_others(search, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.random((60, 3))
+    y = np.where(X[:, 0] > 0.5, rng.poisson(2, 60), 0).astype(float)
+    problem = Poisson(alpha=0.001).build(Dataset.from_arrays(X, y, task="regression"), 3)
+    result = problem.solve(search)
+    assert result.verified, result.failed_checks
+    assert at_most(problem.solve("exact-search").bound, result.objective)
