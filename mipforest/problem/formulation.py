@@ -17,6 +17,7 @@ from mipforest.problem.operations import Instance, Operations
 from mipforest.problem.parameters import ParameterError, parameters_of
 from mipforest.problem.part import Part
 from mipforest.problem.problem import HAND_OVER, Problem
+from mipforest.problem.problem_data import DeferredModel
 from mipforest.problem.tree_search import Auto, TreeSearch
 from mipforest.settings import one_blas_thread
 from mipforest.time_budget import TimeBudget
@@ -116,7 +117,8 @@ class Formulation(Operations):
             tree, and limits proven from it are wide. Where a ``whole`` model is not wanted, and samples times leaves
             are more than :data:`MAX_ASSIGNED`, or features and branch nodes many, nothing is declared for it.
         whole
-            Whether a model is wanted however long it takes. Where it is not, declaring it ends with the budget, and
+            Whether a model is wanted however long it takes; that of many samples or features is declared when it is
+            first read, which a tree search never does. Where it is not, declaring it ends with the budget, and
             the problem is ``unfinished``: its model is empty, and a solve returns the start and what is known of it.
         declare
             Whether to declare the model at all. Without it the problem is ``unfinished`` from the first: a tree search
@@ -144,9 +146,7 @@ class Formulation(Operations):
                 problem, instance=replace(problem.instance, notes=(*notes, *problem.instance.notes))
             )
         began, topology = monotonic() - budget.excluded_seconds, Topology(depth)
-        large = not whole and (
-            data.n * topology.n_leaves > MAX_ASSIGNED or data.X.size * topology.n_branches > MAX_SPLITS
-        )
+        large = not whole and _is_large(data, topology)
         self.check_treatments(data)
         self.check_columns(data)
         self.check_data(data, topology)
@@ -158,6 +158,8 @@ class Formulation(Operations):
                 problem = self._declared(quick, began, whole=whole, declare=declare and not large)
                 if _takes(solver, problem):
                     return problem
+        if declare and whole and solver is None and self.has_rows and _is_large(data, topology):
+            return self._deferred(data, topology, budget, began)
         with budget.phase("prepare"), one_blas_thread():
             instance = self.bind(data, topology, budget)
         if solver is not None and large:
@@ -213,10 +215,37 @@ class Formulation(Operations):
         own.declare(part.model, instance)
         return part
 
+    def _deferred(self, data: Dataset, topology: Topology, budget: TimeBudget, began: float) -> Problem:
+        """Return a problem whose model is declared when it is first read, with limits that take as long to prove."""
+        with budget.phase("prepare"), one_blas_thread():
+            quick = self.bind_quickly(data, topology, budget)
+            instance = self.bind(data, topology, budget) if quick is None else quick
+
+        def declare(model: Model) -> Instance:
+            whole = instance
+            if quick is not None:
+                with budget.phase("prepare"), one_blas_thread():
+                    whole = self.bind(data, topology, budget)
+            with budget.phase("build"):
+                self.declare(model, whole)
+            return whole
+
+        return Problem(
+            formulation=self,
+            instance=instance,
+            model=DeferredModel(self._name(instance), declare),
+            prepare_seconds=monotonic() - budget.excluded_seconds - began,
+            build_seconds=0.0,
+        )
+
+    def _name(self, instance: Instance) -> str:
+        """Return the name of a model."""
+        return f"{self.name}-{instance.data.name}-d{instance.topology.depth}"
+
     def _declared(self, instance: Instance, began: float, *, whole: bool, declare: bool) -> Problem:
         """Declare the model of an instance whose preparation began at a time, on a clock that rests while compiling."""
-        data, budget, declared_from = instance.data, instance.budget, monotonic()
-        name, unfinished = f"{self.name}-{data.name}-d{instance.topology.depth}", not declare
+        budget, declared_from = instance.budget, monotonic()
+        name, unfinished = self._name(instance), not declare
 
         most, entries = max_entries(), 0
 
@@ -360,6 +389,11 @@ def _takes(solver: TreeSearch | Auto, problem: Problem) -> bool:
     """Return whether a tree search takes a problem; its package is loaded for that."""
     with problem.budget.phase("load"):
         return solver.takes(problem)
+
+
+def _is_large(data: Dataset, topology: Topology) -> bool:
+    """Return whether a model is far larger than what a tree search needs of the data."""
+    return data.n * topology.n_leaves > MAX_ASSIGNED or data.X.size * topology.n_branches > MAX_SPLITS
 
 
 def max_entries() -> int:

@@ -149,6 +149,14 @@ class Problem(ProblemData):
         if isinstance(solver, str):
             with self.budget.phase("load"):  # its package may take a moment to load
                 solver = solver_or_search(solver)
+        if self.waits:
+            searched = self.for_searches()
+            with self.budget.phase("load"):
+                chosen = solver.choose(searched, settings)[0] if isinstance(solver, Auto) else solver
+                reads_no_row = isinstance(chosen, TreeSearch) and chosen.takes(searched)
+            if reads_no_row:
+                return searched.solve(solver, on_progress=on_progress, settings=settings)
+            self.model.matrix()  # its declaration is none of the time of the solve
         with self.budget.phase("load"):  # as may the searches that are asked
             by_name, why, prover = not isinstance(solver, Auto), "", None
             if isinstance(solver, Auto):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -36,6 +36,47 @@ class StartError(MipforestError, ValueError):
     """A start tree that does not fit the problem."""
 
 
+class DeferredModel(Model):
+    """The model of a large problem, declared when it is first read: tree searches read none.
+
+    Parameters
+    ----------
+    name
+        Name of the model.
+    declare
+        Declares it, and returns the instance that it is of.
+    """
+
+    def __init__(self, name: str, declare: Callable[[Model], Instance]) -> None:
+        # What models have besides is there once it is declared.
+        self.name, self._declare = name, declare
+        self._then: list[Callable[[Instance], None]] = []
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing has read it so far."""
+        return "_blocks" not in vars(self)
+
+    def then(self, act: Callable[[Instance], None]) -> None:
+        """Have something done once it is declared, in the order of these calls."""
+        self._then.append(act)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not self.waits:
+            raise AttributeError(f"a model has no attribute {name!r}")
+        known = dict(vars(self))
+        try:
+            super().__init__(self.name)
+            instance = self._declare(self)
+            for act in self._then:
+                act(instance)
+        except BaseException:  # it waits still, for one who reads it again
+            vars(self).clear()
+            vars(self).update(known)
+            raise
+        return getattr(self, name)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ProblemData:
     """A formulation bound to a data set, and its model.
@@ -57,10 +98,6 @@ class ProblemData:
         Matrix entries at which declaring was given up, as too many for the time left or for memory; 0 otherwise.
     constraints
         The constraints that :meth:`constrain` has added.
-    as_built
-        The model before a user changed it.
-    stated
-        The model with the rows of :attr:`constraints`, before a user changed it otherwise.
     forbidden
         Numbers, by name, of features that are 0 in all samples here, as no node may use them.
     """
@@ -74,8 +111,8 @@ class ProblemData:
     entries_given_up: int = 0
     constraints: tuple[Constraint, ...] = ()
     forbidden: Mapping[str, int] = field(default_factory=dict)
-    as_built: BuiltModel = field(init=False, repr=False)
-    stated: BuiltModel = field(init=False, repr=False)
+    _as_built: BuiltModel = field(init=False, repr=False)
+    _stated: BuiltModel = field(init=False, repr=False)
     _valid: tuple[MatrixForm, float] | None = field(init=False, repr=False, default=None)
     _within: tuple[MatrixForm | None, float] = field(init=False, repr=False, default=(None, -np.inf))
     _computed: dict[str, tuple[tuple[Constraint, ...], Any]] = field(
@@ -83,10 +120,42 @@ class ProblemData:
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "as_built", BuiltModel(self.model))
-        object.__setattr__(self, "stated", self.as_built)
+        if isinstance(self.model, DeferredModel) and self.model.waits:
+            self.model.then(self._begin_with)
+        else:
+            self._begin_with(self.instance)
+
+    def _begin_with(self, instance: Instance) -> None:
+        """Note the model as it was declared, of an instance, to see what a user changes."""
+        if instance is not self.instance:
+            object.__setattr__(self, "instance", replace(instance, notes=self.instance.notes))
+        object.__setattr__(self, "_as_built", BuiltModel(self.model))
+        object.__setattr__(self, "_stated", self._as_built)
+
+    @property
+    def as_built(self) -> BuiltModel:
+        """The model before a user changed it."""
+        self.model.variables  # noqa: B018  a model that waits is declared
+        return self._as_built
+
+    @property
+    def stated(self) -> BuiltModel:
+        """The model with the rows of :attr:`constraints`, before a user changed it otherwise."""
+        self.model.variables  # noqa: B018
+        return self._stated
+
+    @property
+    def waits(self) -> bool:
+        """Whether the model was not read so far, and is still to be declared."""
+        return isinstance(self.model, DeferredModel) and self.model.waits
+
+    def for_searches(self) -> Self:
+        """Return the problem without a model, with its constraints: what a tree search keeps of it needs no row."""
+        return replace(self, model=Model(self.model.name), unfinished=True)
 
     def __repr__(self) -> str:
+        if self.waits:
+            return f"{type(self).__name__}({self.name_in_words}: declared when it is read, {self.data!r})"
         size = ", ".join(f"{count} {name}" for name, count in self.size().items())
         return f"{type(self).__name__}({self.name_in_words}: {size}, {self.data!r})"
 
@@ -277,13 +346,14 @@ class ProblemData:
 
     def changed(self) -> bool:
         """Return whether a user has added anything to the model, or replaced its objective."""
-        changed = self.as_built.changes().anything or self.as_built.objective_replaced()
-        return bool(self.constraints) or changed
+        if self.constraints or self.waits:
+            return bool(self.constraints)
+        return self.as_built.changes().anything or self.as_built.objective_replaced()
 
     @property
     def is_stated(self) -> bool:
         """Whether :attr:`constraints` say all that was changed in the model: no row by hand, no other objective."""
-        return not (self.stated.changes().anything or self.as_built.objective_replaced())
+        return self.waits or not (self.stated.changes().anything or self.as_built.objective_replaced())
 
     @property
     def restrictions(self) -> Restrictions:
@@ -351,18 +421,24 @@ class ProblemData:
                 hint="give a longer time limit, or fewer samples",
             )
         self.read_by_hand()
-        stated = not self.stated.changes().anything if self.constraints else not self.changed()
         for constraint in constraints:
-            if self.unfinished:
-                charged = self.structure
+            charged, model = self.structure, self.model
+            if self.unfinished or (self.waits and isinstance(charged, UnivariateProblem)):
                 assert isinstance(charged, UnivariateProblem)
                 none = Restrictions.none(self.topology.n_branches, self.data.p)
                 constraint.restrict(none, self, charged.thresholds)  # names what there is, or an error
+                if isinstance(model, DeferredModel):
+                    model.then(partial(self._state, constraint))
             else:
-                constraint.rows(self)
+                self._state(constraint)
             object.__setattr__(self, "constraints", (*self.constraints, constraint))
+
+    def _state(self, constraint: Constraint, instance: Instance | None = None) -> None:  # noqa: ARG002
+        """Add the rows of a constraint to the model."""
+        stated = not self.stated.changes().anything if self.constraints else not self.changed()
+        constraint.rows(self)
         if stated:
-            object.__setattr__(self, "stated", BuiltModel(self.model))
+            object.__setattr__(self, "_stated", BuiltModel(self.model))
 
     def read_by_hand(self) -> None:
         """Have rows that were written by hand on known blocks among :attr:`constraints`, where all of them can be read.
@@ -371,6 +447,7 @@ class ProblemData:
         """
         if (
             self.unfinished
+            or self.waits
             or not self.has_rows
             or not self.changed()
             or (self.constraints and self.is_stated)
@@ -378,7 +455,7 @@ class ProblemData:
             return
         if found := read_by_hand(self, self.stated):
             object.__setattr__(self, "constraints", (*self.constraints, *found))
-            object.__setattr__(self, "stated", BuiltModel(self.model))
+            object.__setattr__(self, "_stated", BuiltModel(self.model))
 
     def require(self, function: Callable[[Any], bool], words: str) -> None:
         """Add any condition on the tree, as a function of Python.
