@@ -56,6 +56,7 @@ def _processor_seconds() -> float:
 def page(path: Path) -> str:
     """Return the page."""
     runs = read_measured(path)
+    limits = sorted({own.time_limit for own in runs})
     rows = [
         (own.distribution, own.level, own.solver, str(own.runs), str(own.solved), own.words)
         for own in summaries(runs)
@@ -72,9 +73,10 @@ def page(path: Path) -> str:
             "",
             measured_with(("mipforest", "highspy", "pyscipopt")),
             "",
-            "Seconds are those of the processor, with one thread and without a start. The limit is 100 s on the clock; "
-            "the machine had other work, so a run that ended there has taken less of the processor: `> 80` is a median "
-            "that ended at the limit, after 80 s of the processor.",
+            "Seconds are those of the processor, with one thread and without a start. A level is `easy` where the "
+            "median of HiGHS is below 10 s, `medium` where it is 10 to 100 s, and `hard` where it is more. "
+            f"Runs had limits of {', '.join(f'{limit:g}' for limit in limits)} s on the clock; `> 80` is a median run "
+            "that had no optimum by then, after 80 s of the processor.",
             "",
             table(head, rows),
             "",
