@@ -192,22 +192,23 @@ def test_parts_do_not_depend_on_how_many_there_are():
     assert {part_of(number, 0.0) for number in range(9)} == {"train"}
 
 
-def written(value):
-    """A number up to the digits that are written."""
-    return pytest.approx(value, rel=10.0 ** (1 - DIGITS))
+#: Numbers of features have so many digits.
+WRITTEN = 10.0 ** (1 - DIGITS)
 
 
 def test_features_of_data():
     iris = data_features(load("iris"))
     assert (iris["samples"], iris["features"], iris["classes"]) == (150, 4, 3)
-    assert iris["class_entropy"] == written(np.log2(3))
+    assert iris["class_entropy"] == pytest.approx(np.log2(3), rel=WRITTEN)
     assert iris["target_correlation_most"] is None
     found = load("diabetes")
     diabetes = data_features(found)
     correlations = np.abs(np.corrcoef(found.X_raw.T, found.y))
-    assert diabetes["target_correlation_most"] == written(correlations[-1, :-1].max())
-    assert diabetes["correlation_most"] == written(correlations[:-1, :-1][np.triu_indices(10, 1)].max())
-    assert diabetes["target_mean"] == written(found.y.mean())
+    assert diabetes["target_correlation_most"] == pytest.approx(correlations[-1, :-1].max(), rel=WRITTEN)
+    assert diabetes["correlation_most"] == pytest.approx(
+        correlations[:-1, :-1][np.triu_indices(10, 1)].max(), rel=WRITTEN
+    )
+    assert diabetes["target_mean"] == pytest.approx(found.y.mean(), rel=WRITTEN)
 
 
 def confirm(name, number, folder):
