@@ -107,6 +107,17 @@ def lock(descriptor: int, *, wait: bool = False) -> bool:
     return True
 
 
+@contextmanager
+def turn(folder: Path) -> Iterator[None]:
+    """Wait for other processes that change files of a folder together, by a lock on it, and keep them waiting."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        lock(descriptor, wait=True)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _remove_stale(folder: Path) -> None:
     """Remove what killed processes left, of whatever file: their locks are free, and they are older than a minute.
 

@@ -13,7 +13,7 @@ from mipforest.data.encoding import Scaling
 from mipforest.data.loading import SUFFIXES
 from mipforest.data.target import Task
 from mipforest.errors import CampaignError, DataError, NotAllowed, did_you_mean
-from mipforest.problem.constraints import FeatureBudget, constraints_of
+from mipforest.problem.constraints import constraints_of
 from mipforest.runs.text_files import TomlReader
 from mipforest.settings import DEFAULT_GAP, SolveSettings
 from mipforest.tuning.batch_plan import Trees
@@ -476,17 +476,8 @@ def _constraints(where: str, table: Mapping[str, Any]) -> tuple[Mapping[str, Any
     given = table.get("constraints", {})
     if given and "tune" in table:
         raise CampaignError(f"{where}: a tuning takes no constraints; leave out one of tune and constraints")
-    for key, value in given.items():
-        if (
-            key.replace("_", "-") == FeatureBudget.kind
-            and isinstance(value, str)
-            and value.strip().endswith(".toml")
-        ):
-            raise CampaignError(
-                f"{where}: {key} names the file {value!r:.60}, which a suite may not; write budget and cost here"
-            )
     try:
-        return tuple(own.to_dict() for own in constraints_of(given))
+        return tuple(own.to_dict() for own in constraints_of(given, files=False))
     except DataError as error:
         raise error.located(f"{where}: constraints", CampaignError) from error
 

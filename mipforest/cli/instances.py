@@ -149,6 +149,149 @@ def build(
         print_json({"instances": [_as_json(entry) for entry in entries]})
 
 
+@app.command("distributions")
+def list_distributions(as_json: o.Json = False) -> None:
+    """List the distributions that mipforest brings, with levels and measured seconds of matrix solvers."""
+    from mipforest.instances import read_distribution, shipped
+    from mipforest.instances.distributions import read_measured, summaries
+
+    measured = {(own.distribution, own.level, own.solver): own for own in summaries(read_measured())}
+    solvers = list(dict.fromkeys(solver for _, _, solver in measured))
+    known = [read_distribution(name) for name in shipped()]
+    if as_json:
+        print_json(
+            {
+                "distributions": [
+                    {
+                        "name": own.name,
+                        "summary": own.summary,
+                        "levels": {
+                            level: {
+                                solver: asdict(measured[own.name, level, solver])
+                                for solver in solvers
+                                if (own.name, level, solver) in measured
+                            }
+                            for level in own.levels
+                        },
+                    }
+                    for own in known
+                ]
+            }
+        )
+        return
+    rows = [
+        (
+            own.name,
+            level,
+            *(
+                measured[own.name, level, solver].words if (own.name, level, solver) in measured else ""
+                for solver in solvers
+            ),
+            own.summary if number == 0 else "",
+        )
+        for own in known
+        for number, level in enumerate(own.levels)
+    ]
+    print_table(("distribution", "level", *solvers, "what it is"), rows, wrapped=("what it is",))
+    print_text("Seconds are medians, of one processor; > where the median run ended at its time limit.")
+
+
+@app.command()
+def generate(
+    distribution: Annotated[
+        str,
+        Argument(
+            metavar="DISTRIBUTION",
+            help="From 'mipforest instances distributions', or a file *.toml of your own.",
+        ),
+    ],
+    out: Annotated[
+        Path, Option("--out", metavar="DIR", help="Folder; its folders train and test become libraries.")
+    ],
+    n: Annotated[int, Option("--n", min=1, metavar="N", help="Number of instances.")] = 1,
+    level: Annotated[
+        str | None, Option("--level", metavar="LEVEL", help="Level of hardness; the first one if not given.")
+    ] = None,
+    seed: Annotated[int, Option("--seed", min=0, metavar="N", help="Seed of the sample.")] = 0,
+    test_share: Annotated[
+        float, Option("--test-share", min=0.0, max=0.9, metavar="SHARE", help="Share of test instances.")
+    ] = 0.2,
+    solver: Annotated[
+        str,
+        Option(
+            "--solver",
+            metavar="NAME,NAME,...",
+            help="Solvers and tree searches that look for optima; auto: what 'mipforest solve' would take; none: only "
+            "build.",
+        ),
+    ] = "auto",
+    time_limit: Annotated[
+        float, Option(parser=seconds, metavar="TIME", help="Wall time for each solve.")
+    ] = 60.0,
+    workers: Annotated[
+        int, Option("--workers", min=1, metavar="N", help="Number of processes; each uses one thread.")
+    ] = 1,
+    dask: Annotated[
+        str | None,
+        Option(
+            "--dask", metavar="ADDRESS", help="Scheduler of a Dask cluster whose workers share the folder."
+        ),
+    ] = None,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Draw instances of a distribution, with optima, certificates, graphs and features of their data.
+
+    The same command goes on where an earlier one ended; with a larger --n it extends the sample.
+    Exit code: 0 all are there; 3 some could not be built; 2 wrong usage or input.
+    """
+    from mipforest.instances import Generated, Generation, read_distribution
+    from mipforest.instances import generate as generated
+    from mipforest.settings import SolveSettings
+
+    drawn_from = read_distribution(distribution)
+    worked_on = 0
+
+    def finished(ended: Generated) -> None:
+        nonlocal worked_on
+        worked_on += 1
+        if quiet or as_json:
+            return
+        if ended.entry is None:
+            print_text(f"{ended.name}: {ended.message}")
+        else:
+            objective, gap = _best(ended.entry)
+            print_text(f"{ended.name}: objective {objective or 'unknown'}, gap {gap or 'unknown'}")
+
+    failed = generated(
+        Generation(
+            distribution=drawn_from,
+            level=next(iter(drawn_from.levels)) if level is None else level,
+            seed=seed,
+            n=n,
+            folder=out,
+            test_share=test_share,
+            solvers=[] if solver == "none" else [name for name in solver.split(",") if name],
+            settings=SolveSettings(time_limit=time_limit, threads=1, dask=dask),
+            workers=workers,
+        ),
+        finished,
+    )
+    if as_json:
+        print_json(
+            {
+                "folder": str(out),
+                "instances": n,
+                "worked_on": worked_on,
+                "failed": [{"instance": own.name, "complaint": own.message} for own in failed],
+            }
+        )
+    elif not quiet:
+        print_text(f"{out}: {n - len(failed)} instances, {worked_on - len(failed)} of them new")
+    if failed:
+        raise Exit(NO_ANSWER)
+
+
 @app.command()
 def verify(
     library: ReadLibrary = None,

@@ -158,6 +158,9 @@ class RandomTree:
     label_noise
         Classification: share of the samples, 0 to 1, that get a random other label. Regression: standard
         deviation of the normal noise added to every value (leaf values are U(0, 1)).
+    values
+        Number of values of every feature, evenly spaced from 0 to 1: what its points are rounded to after labelling,
+        in bins of the same width. 2 gives features that are 0 or 1; 0 rounds nothing.
     seed
         Seed of everything. The tree depends on it and on ``depth, p, classes, density, leaf_density, task`` only.
     task
@@ -172,6 +175,7 @@ class RandomTree:
     leaf_density: int = 0
     feature_noise: float = 0.0
     label_noise: float = 0.0
+    values: int = 0
     seed: int = 0
     task: Task = "classification"
 
@@ -185,9 +189,14 @@ class RandomTree:
             "leaf_density": (0, self.p if self.task == "regression" else 0),
             "feature_noise": (0, 1),
             "label_noise": (0, 1) if self.task == "classification" else (0, 10**6),
+            "values": (0, 10**6),
             "seed": (0, 2**63),
         }
         refuse_out_of_range("synthetic:tree", self, ranges)
+        if self.values == 1:
+            raise DataError(
+                "synthetic:tree: values is 1, and such features part nothing; give 2 or more, or 0"
+            )
         if self.task not in ("classification", "regression"):
             raise DataError(
                 f"synthetic:tree: task={self.task} is unknown; it is classification or regression"
@@ -213,6 +222,8 @@ class RandomTree:
         rng = np.random.default_rng([self.seed, 1])
         moved = _some(rng, self.n, self.feature_noise)
         X[moved] += rng.uniform(-0.1, 0.1, size=(len(moved), self.p))
+        if self.values:
+            X = np.floor(X * self.values).clip(0, self.values - 1) / (self.values - 1)
         if self.task == "regression":
             return X, y + self.label_noise * rng.standard_normal(self.n)
         flipped = _some(rng, self.n, self.label_noise)
@@ -573,8 +584,9 @@ def _tree(options: dict[str, Any]) -> _Sample:
     given = asdict(tree)
     if tree.task == "regression":
         del given["classes"]
-    if tree.leaf_density == 0:  # as before leaves could be linear: names stay
-        del given["leaf_density"]
+    for option in ("leaf_density", "values"):  # names have what is used: those of samples without it stay
+        if given[option] == 0:
+            del given[option]
     name = "synthetic:tree," + ",".join(f"{option}={value}" for option, value in given.items())
     note = f"drawn from a random tree of depth {tree.depth}, seed {tree.seed}"
     absent = sorted(set(range(tree.classes)) - set(y.tolist())) if tree.task == "classification" else []

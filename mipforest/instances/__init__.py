@@ -1,5 +1,7 @@
 """The instance library: which instances there are, what is known of each, and what each solver reached on them."""
 
+from mipforest.instances.distributions import Distribution, read_distribution, shipped
+from mipforest.instances.generate import Generated, Generation, generate
 from mipforest.instances.library import (
     BuiltInstance,
     CatalogueError,
@@ -23,8 +25,11 @@ from mipforest.instances.results import Run, fault_of, read_results, write_resul
 __all__ = [
     "BuiltInstance",
     "CatalogueError",
+    "Distribution",
     "Entry",
     "Finding",
+    "Generated",
+    "Generation",
     "InstanceSpec",
     "Library",
     "Race",
@@ -33,12 +38,15 @@ __all__ = [
     "build_instance",
     "build_problem",
     "fault_of",
+    "generate",
     "improve",
     "pack",
     "read_catalogue",
+    "read_distribution",
     "read_results",
     "read_suite",
     "run_race",
+    "shipped",
     "verify",
     "write_catalogue",
     "write_race",

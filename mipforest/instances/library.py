@@ -11,12 +11,10 @@ import gzip
 import hashlib
 import io
 import math
-import os
 import re
 import sysconfig
 import tarfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -25,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from mipforest.arrays import FloatArray
-from mipforest.atomic import atomic_write, lock
+from mipforest.atomic import atomic_write, turn
 from mipforest.data import DataError
 from mipforest.data.loading import BUNDLED, SUFFIXES
 from mipforest.ensembles import names_no_file
@@ -33,9 +31,11 @@ from mipforest.errors import MipforestError, did_you_mean
 from mipforest.files import MpsError, read_mps
 from mipforest.files.solutions import PointError, point_of, read_point, write_point
 from mipforest.files.streams import numbered_lines
-from mipforest.instances.results import by_instance, difficulty_of, proof_of, read_results
+from mipforest.instances.results import Run, by_instance, difficulty_of, proof_of, read_results
 from mipforest.model import MatrixForm
 from mipforest.model.check import violations
+from mipforest.problem.constraints import Constraint
+from mipforest.problem.constraints.reading import constraints_of, toml_of
 from mipforest.problem.parameters import ParameterError
 from mipforest.problem.problem import Problem
 from mipforest.problem.proofs import needed_tolerance
@@ -81,6 +81,7 @@ _KEYS: dict[str, type] = {
     "variant": str,
     "depth": int,
     "parameters": dict,
+    "constraints": dict,
     "data": str,
     "target": str,
     "weight": str,
@@ -101,7 +102,7 @@ _REQUIRED = ("name", "family", "model", "depth", "data")
 
 
 class SuiteError(MipforestError, ValueError):
-    """The file is no suite; the message says where and why."""
+    """The file is no suite or distribution, or cannot be used as one; the message says where and why."""
 
 
 _TOML = TomlReader(SuiteError)
@@ -119,6 +120,8 @@ class InstanceSpec:
         ``"small"``, ``"medium"`` or ``"large"``.
     model, variant, depth, parameters
         The formulation; the default variant if empty.
+    constraints
+        Constraints on the tree, as in a file of ``mipforest export --constraints``.
     data
         A bundled data set or a generator, which anybody has and may redistribute; in a library of one's own also a file
         in its folder.
@@ -144,6 +147,7 @@ class InstanceSpec:
     data: str
     variant: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    constraints: tuple[Constraint, ...] = ()
     target: str | None = None
     weight: str | None = None
     drop: tuple[str, ...] = ()
@@ -226,7 +230,7 @@ def read_suite(path: Path) -> dict[str, InstanceSpec]:
     """
     text = _TOML.text(path)
     try:
-        return _instances(_TOML.tables(text))
+        return parse_suite(text)
     except SuiteError as error:
         raise error.located(str(path)) from error
 
@@ -242,23 +246,57 @@ def _instances(content: Mapping[str, Any]) -> dict[str, InstanceSpec]:
         raise SuiteError("it holds something else than a list of [[instance]] tables")
     specs: dict[str, InstanceSpec] = {}
     for number, entry in enumerate(listed, 1):
-        spec = _spec(f"instance {number}", entry)
+        spec = spec_of(f"instance {number}", entry)
         if spec.name in specs:
             raise SuiteError(f"instance {number}: the name {spec.name} stands twice")
         specs[spec.name] = spec
     return specs
 
 
-def _spec(where: str, entry: Any) -> InstanceSpec:
+def suite_text(tables: Iterable[Mapping[str, Any]]) -> str:
+    """Return the text of a suite, from tables with the keys of its instances."""
+    return "\n".join(
+        "".join(["[[instance]]\n", *(f"{key} = {toml_of(value)}\n" for key, value in own.items())])
+        for own in tables
+    )
+
+
+def parse_suite(text: str) -> dict[str, InstanceSpec]:
+    """Read the text of a suite; give its instances by name, in the text's order.
+
+    Raises
+    ------
+    SuiteError
+        If it is no TOML, or an instance is malformed; models and parameters are checked when built.
+    """
+    return _instances(_TOML.tables(text))
+
+
+def spec_of(where: str, entry: Any) -> InstanceSpec:
+    """Read one table of a suite; ``where`` names it in errors.
+
+    Raises
+    ------
+    SuiteError
+        If a key is unknown or missing, or its value is not allowed.
+    """
     _TOML.check_keys(where, entry, _KEYS, _REQUIRED)
     _check_values(where, entry)
     read = {
         "parameters": _TOML.parameters(f"{where}: parameters", entry.get("parameters", {})),
+        "constraints": _constraints(where, entry.get("constraints", {})),
         "positive": tuple(entry.get("positive", ())),
         "drop": tuple(entry.get("drop", ())),
         "columns": tuple(entry.get("columns", ())),
     }
     return InstanceSpec(**{**entry, **read})
+
+
+def _constraints(where: str, given: Mapping[str, Any]) -> tuple[Constraint, ...]:
+    try:
+        return tuple(constraints_of(given, files=False))
+    except DataError as error:
+        raise error.located(f"{where}: constraints", SuiteError) from error
 
 
 def _is_inside(data: str) -> bool:
@@ -545,7 +583,7 @@ class Library:
         source = cls.installed().folder
         library, unfinished = cls(folder), folder / UNFINISHED
         folder.mkdir(parents=True, exist_ok=True)
-        with library._turn():
+        with turn(folder):
             if (folder / "suite.toml").is_file():  # another process was faster
                 return library
             if any(folder.iterdir()) and not unfinished.is_file():
@@ -564,16 +602,6 @@ class Library:
                     opened.write(file.read_bytes())
             unfinished.unlink()
         return library
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Wait for other processes that write in the folder, by a lock on it, and keep them waiting."""
-        turn = os.open(self.folder, os.O_RDONLY)
-        try:
-            lock(turn, wait=True)
-            yield
-        finally:
-            os.close(turn)
 
     @property
     def catalogue_path(self) -> Path:
@@ -641,24 +669,30 @@ class Library:
         Entry
             What was recorded.
         """
-        suite = self.suite
-        with self._turn():
+        with turn(self.folder):
             entries = self.entries()
             if update is not None:
                 now = entries.get(entry.name)
                 entry = update(entry if now is None or now.sha256 != entry.sha256 else now)
-            entries[entry.name] = entry = self._judged(entry)
-            names = [*(name for name in suite if name in entries), *sorted(entries.keys() - suite.keys())]
-            write_catalogue({name: entries[name] for name in names}, self.catalogue_path)
-            write_solu([entries[name] for name in names], self.folder / "instances.solu")
-            return entry
+            return self._recorded(entries, [entry])[entry.name]
 
-    def _judged(self, entry: Entry) -> Entry:
-        """Return an entry with what follows from the runs of its instance."""
-        runs = by_instance(read_results(self.results_path), {entry.name: entry.sha256}).get(entry.name, [])
-        entry = replace(entry, proof=proof_of(runs, entry))
-        difficulty, seconds = difficulty_of(runs, entry, solved=entry.status == "solved")
-        return replace(entry, difficulty=difficulty, matrix_seconds=seconds)
+    def record_all(self, entries: Sequence[Entry]) -> None:
+        """Record entries of new instances in the catalogue, all at once, as :meth:`record` does one."""
+        with turn(self.folder):
+            self._recorded(self.entries(), entries)
+
+    def _recorded(self, known: Mapping[str, Entry], new: Sequence[Entry]) -> dict[str, Entry]:
+        """Write the catalogue with new entries, and return it."""
+        runs = by_instance(read_results(self.results_path), {entry.name: entry.sha256 for entry in new})
+        entries = {**known, **{entry.name: _judged(entry, runs.get(entry.name, [])) for entry in new}}
+        names = [
+            *(name for name in self.suite if name in entries),
+            *sorted(entries.keys() - self.suite.keys()),
+        ]
+        ordered = {name: entries[name] for name in names}
+        write_catalogue(ordered, self.catalogue_path)
+        write_solu(ordered.values(), self.folder / "instances.solu")
+        return ordered
 
     def model_path(self, spec: InstanceSpec) -> Path:
         """Return the model's file."""
@@ -671,6 +705,13 @@ class Library:
     def solution_path(self, spec: InstanceSpec) -> Path:
         """Return the best known solution's file."""
         return self.folder / spec.family / f"{spec.name}.sol.gz"
+
+
+def _judged(entry: Entry, runs: Sequence[Run]) -> Entry:
+    """Return an entry with what follows from the runs of its instance."""
+    entry = replace(entry, proof=proof_of(runs, entry))
+    difficulty, seconds = difficulty_of(runs, entry, solved=entry.status == "solved")
+    return replace(entry, difficulty=difficulty, matrix_seconds=seconds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -700,7 +741,9 @@ def build_problem(library: Library, spec: InstanceSpec, known: Entry | None = No
     try:
         formulation = make_formulation(spec.model, spec.parameters, spec.variant, ensemble=spec.ensemble)
         source = spec.data_source(formulation.scaling, library.folder)
-        problem = formulation.build(source.load().train, spec.depth)
+        train = source.load().train
+        problem = formulation.build(train, spec.depth)
+        problem.constrain(*source.with_groups(spec.constraints, train))
         problem.model.name = spec.name
     except (UnknownFormulation, ParameterError, DataError) as error:
         raise error.located(f"instance {spec.name}", SuiteError) from error
@@ -982,13 +1025,16 @@ def record_result(
     library: Library, spec: InstanceSpec, entry: Entry, result: Result, settings: SolveSettings
 ) -> Entry:
     """Record what a result of an instance has better, and return the entry as it now stands in the catalogue."""
-    return library.record(entry, lambda known: _improved(library, spec, known, result, settings))
+    return library.record(entry, lambda known: improved(library, spec, known, result, settings))
 
 
-def _improved(
+def improved(
     library: Library, spec: InstanceSpec, entry: Entry, result: Result, settings: SolveSettings
 ) -> Entry:
-    """Return an entry with what a result has better, and write the result's point if its value is."""
+    """Return an entry with what a result has better, and write the result's point if its value is.
+
+    The catalogue stays as it is.
+    """
     solution, form = result.solution, result.problem.model.matrix()
     maximize = form.maximize
     if result.verified and solution.x is not None and _better(result.objective, entry.objective, maximize):

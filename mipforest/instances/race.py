@@ -151,12 +151,17 @@ def run_race(race: Race, finished: Finished | None = None) -> list[Run]:
     return [run for spec, name in wanted if (run := done(spec, name)) is not None]
 
 
-def raced_on(built: BuiltInstance, name: str, settings: SolveSettings) -> Raced:
-    """Run one solver on a built instance; what goes wrong stands in the run."""
+def raced_on(
+    built: BuiltInstance, name: str, settings: SolveSettings, *, certificate: Path | None = None
+) -> Raced:
+    """Run one solver on a built instance; what goes wrong stands in the run.
+
+    A certificate that proves the result is kept in the file ``certificate``, if one is named.
+    """
     solver, limit = solver_or_search(name), _limit(settings)
     run = _failed(built.entry, name, settings)
     try:
-        solution, result, certified = _solved(built, solver, settings)
+        solution, result, certified = _solved(built, solver, settings, certificate)
     except MipforestError as error:
         return Raced(replace(run, message=str(error)))
     violation = math.nan if solution.x is None else built.problem.model.violations(solution.x).max
@@ -197,7 +202,7 @@ def _limit(settings: SolveSettings) -> float:
 
 
 def _solved(
-    built: BuiltInstance, solver: Solver | TreeSearch | Auto, settings: SolveSettings
+    built: BuiltInstance, solver: Solver | TreeSearch | Auto, settings: SolveSettings, kept: Path | None
 ) -> tuple[Solution, Result, bool]:
     """Return the answer of a run as the solver gave it, the checked one, and whether a certificate was checked."""
     problem, settings = built.problem, replace(settings, start=None, dask=None)
@@ -215,6 +220,9 @@ def _solved(
             except MipforestError:  # of this problem it writes none
                 result = definition.solve(solver, settings=settings)
             certified = certificate.is_file() and _proves(certificate, result)
+            if certified and kept is not None:
+                with atomic_write(kept) as file:
+                    file.write(certificate.read_bytes())
     else:
         result, certified = definition.solve(solver, settings=settings), False
     if definition is not problem:
@@ -231,9 +239,11 @@ def _by_definition(problem: Problem) -> Problem:
     formulation = problem.formulation
     if formulation.variant != "paper" or "valid" not in formulation.variants:
         return problem
-    return make_formulation(formulation.name, formulation.parameters(), "valid").build(
+    definition = make_formulation(formulation.name, formulation.parameters(), "valid").build(
         problem.data, problem.topology.depth
     )
+    definition.constrain(*problem.constraints)
+    return definition
 
 
 def _in_rows_of(problem: Problem, result: Result) -> Result:

@@ -11,13 +11,12 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from mipforest.atomic import atomic_write, lock
+from mipforest.atomic import atomic_write, turn
 from mipforest.errors import MipforestError
 from mipforest.settings import DEFAULT_GAP, FEASIBILITY_TOLERANCE
 from mipforest.solvers.solution import Event, Status, closed
@@ -271,15 +270,11 @@ def record_results(path: Path, runs: Iterable[Run]) -> list[Run]:
 
     Several processes may record at the same time: each waits for its turn, by a lock on the folder.
     """
-    turn = os.open(path.parent, os.O_RDONLY)
-    try:
-        lock(turn, wait=True)
+    with turn(path.parent):
         held = {run.key: run for run in (*read_results(path), *runs)}
         ordered = sorted(held.values(), key=lambda run: (run.instance, run.kind, run.solver, run.time_limit))
         write_results(path, ordered)
         return ordered
-    finally:
-        os.close(turn)
 
 
 def by_instance(runs: Iterable[Run], sha256: Mapping[str, str]) -> dict[str, list[Run]]:

@@ -162,3 +162,55 @@ def test_race_and_pack(mipforest, library, tmp_path):
     assert "higs" in unknown.err
     assert mipforest("instances", "pack", tmp_path / "all.tar.gz", *where).out.startswith("wrote")
     assert mipforest("instances", "pack", tmp_path / "all.zip", *where).code == 2
+
+
+DRAWS = """
+summary = "oct on tiny samples"
+
+[levels.easy]
+n = { from = 12, to = 18 }
+
+[[instance]]
+family = "small"
+model = "oct"
+depth = 1
+data = "synthetic:tree,depth=2,n={n},p=2,label_noise=0.2"
+"""
+
+
+def test_generate_and_read_what_was_drawn(mipforest, tmp_path):
+    (tmp_path / "tiny.toml").write_text(DRAWS)
+    command = ("instances", "generate", tmp_path / "tiny.toml", "--n", 2, "--test-share", 0.5)
+    command = (*command, "--out", tmp_path / "out")
+    assert mipforest(*command).out.endswith("2 instances, 2 of them new\n")
+    again = mipforest(*command, "--json").json
+    assert (again["instances"], again["worked_on"], again["failed"]) == (2, 0, [])
+    for part in ("train", "test"):
+        where = ("--library", tmp_path / "out" / part)
+        (listed,) = mipforest("instances", "list", *where, "--json").json["instances"]
+        assert listed["status"] == "solved"
+        assert mipforest("instances", "verify", *where).code == 0
+
+
+def test_distributions_are_listed(mipforest):
+    listed = mipforest("instances", "distributions", "--json").json["distributions"]
+    assert {"oct", "ogrs", "margot"} <= {own["name"] for own in listed}
+    assert all(own["levels"]["easy"]["highs"]["runs"] for own in listed)
+    assert "oct-parity" in mipforest("instances", "distributions").out
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("otc",), "there is no distribution 'otc'"),
+        (("oct", "--level", "harder"), "oct has no level 'harder'"),
+        (("oct", "--n", "0"), "--n"),
+        (("oct", "--solver", "nosuch"), "no solver named 'nosuch'"),
+    ],
+)
+def test_wrong_usage_of_generate_is_one_message(mipforest, tmp_path, args, message):
+    result = mipforest("instances", "generate", *args, "--out", tmp_path / "out")
+    assert result.code in (2, 4)
+    assert message in result.err
+    assert "Traceback" not in result.err
+    assert not (tmp_path / "out").exists()

@@ -75,7 +75,7 @@ def read_constraints(path: Path) -> list[Constraint]:
         raise error if str(path) in str(error) else error.located(str(path)) from None
 
 
-def constraints_of(content: Mapping[str, Any]) -> list[Constraint]:
+def constraints_of(content: Mapping[str, Any], *, files: bool = True) -> list[Constraint]:
     """Read constraints by kind.
 
     Parameters
@@ -83,6 +83,8 @@ def constraints_of(content: Mapping[str, Any]) -> list[Constraint]:
     content
         By kind: a text as after the option, a number, a list of these, or a table: of the entries of one constraint
         (``{column = "sex", most = "3%"}``), or of shares by name (``{sex = "3%"}``).
+    files
+        Whether a feature budget may name a file; a suite, which may come from anyone, may not.
 
     Raises
     ------
@@ -94,6 +96,10 @@ def constraints_of(content: Mapping[str, Any]) -> list[Constraint]:
     found: list[Constraint] = []
     for key, value in content.items():
         cls = _kind(key.replace("_", "-"))
+        if not files and cls is FeatureBudget and isinstance(value, str) and value.strip().endswith(".toml"):
+            raise DataError(
+                f"{key} names the file {value!r:.60}, which a suite may not; write budget and cost here"
+            )
         are_tables = isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value)
         if issubclass(cls, Forbid | Require | OncePerPath) and isinstance(value, list) and not are_tables:
             found.append(cls.from_dict({"features": [_text(cls, name) for name in value]}))
@@ -165,13 +171,13 @@ def as_options(constraints: Iterable[Constraint]) -> tuple[list[tuple[str, str]]
         if said:
             options.append((own.kind, own.words))
             continue
-        lines = [f"{name} = {_toml(value)}" for name, value in own.to_dict().items() if name != "kind"]
+        lines = [f"{name} = {toml_of(value)}" for name, value in own.to_dict().items() if name != "kind"]
         text += "\n".join([f"[[{own.kind}]]", *lines, "", ""])
     return options, text
 
 
-def _toml(value: Any) -> str:
+def toml_of(value: Any) -> str:
     """Write a value as TOML: texts, numbers and lists are as in JSON."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(name)} = {_toml(part)}" for name, part in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(name)} = {toml_of(part)}" for name, part in value.items()) + "}"
     return json.dumps(value)
