@@ -3,6 +3,7 @@
     python benchmarks/exact_search.py --data FOLDER --large FOLDER [--limit 60] [--output FILE]
     python benchmarks/exact_search.py --growth docs/pictures/exact-growth.svg
     python benchmarks/exact_search.py --wide [--limit 60] [--output FILE]
+    python benchmarks/exact_search.py --scale policy-20 [--limit 60] [--output FILE]
 
 The page is docs/benchmarks/exact_search.md. The folders hold data sets as CSV files with a column ``target``:
 ``--data`` small ones, ``--large`` those of ConTree and Quant-BnB, compressed. Each alone will do. ConTree is the extra
@@ -27,7 +28,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from mipforest.data import Dataset, load
 from mipforest.heuristics.contree import contree_within
 from mipforest.heuristics.thresholds import find_thresholds
-from mipforest.objectives.leaf_losses import ClassLoss, PinballLoss, error_loss
+from mipforest.objectives.leaf_losses import ClassLoss, LeafLoss, PinballLoss, TableLoss, error_loss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches.exact.search import ExactResult, compile_kernels, exact_search, rows_of
 from mipforest.time_budget import TimeBudget
@@ -94,6 +95,15 @@ GROWTH_LIMIT = 300.0
 #: Samples and features of wide tables, and shares of labels at random.
 WIDE = ((40_000, 200), (10_000, 2000))
 WIDE_NOISE = (0.1, 0.2)
+
+#: Samples, features and depth of ``--scale``, and decisions, 0 for a number that is predicted.
+SCALE = {
+    "policy-20": (10_000, 30, 2, 20),
+    "policy-20-large": (100_000, 30, 2, 20),
+    "policy-3-deep": (10_000, 10, 3, 3),
+    "numbers": (2_000_000, 10, 2, 0),
+    "numbers-deep": (100_000, 10, 3, 0),
+}
 
 PACKAGES = ("numpy", "numba", "scikit-learn", "pycontree")
 
@@ -280,6 +290,60 @@ def growth(sizes: Sequence[tuple[int, int]], limit: float) -> str:
     return table(["n x p", "D=2: errors", "seconds", "D=3: errors", "seconds"], rows)
 
 
+def with_first_bound(
+    problem: UnivariateProblem, depth: int, best: float, limit: float
+) -> tuple[ExactResult, float, str]:
+    """Search; return what was found, processor seconds, and when a bound above 0 was there, on the clock."""
+    compile_kernels(TimeBudget(), problem, depth)
+    bounds: list[float] = []
+    began, clock = process_time(), monotonic()
+
+    def note(value: float, bound: float, nodes: int) -> None:
+        del value, nodes
+        if bound > 0 and not bounds:
+            bounds.append(monotonic() - clock)
+
+    outcome = exact_search(problem, depth, best=best, deadline=clock + limit, on_progress=note)
+    return outcome, process_time() - began, f"{bounds[0]:.1f}" if bounds else ""
+
+
+def scale(names: Sequence[str], limit: float) -> str:
+    """Large problems of decisions and of numbers, without a tree to begin with."""
+    rows = []
+    for name in names:
+        n, p, depth, K = SCALE[name]
+        rng = np.random.default_rng(0)
+        if K:
+            X = rng.normal(size=(n, p))
+            rewards = rng.normal(size=(n, K))
+            rewards[:, 1:] += X[:, : K - 1]
+            costs = rewards.max(axis=1, keepdims=True) - rewards
+            data = Dataset.from_arrays(X, costs.argmin(axis=1))
+            loss: LeafLoss = TableLoss(costs)
+        else:
+            X = rng.random((n, p))
+            y = np.where(X[:, 0] > 0.5, X[:, 1] > 0.3, X[:, 2] + 0.5 * X[:, 3] > 0.7)
+            y = y + 0.5 * X[:, 4] + 0.3 * rng.normal(size=n)
+            data = Dataset.from_arrays(X, y, task="regression")
+            loss = error_loss("squared")
+        began = process_time()
+        problem = UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss=loss)
+        rows_of(problem)
+        built = process_time() - began
+        outcome, seconds, first = with_first_bound(problem, depth, np.inf, limit)
+        peak = getrusage(RUSAGE_SELF).ru_maxrss / 1e6
+        row = [name, f"{n} x {p}", f"{depth}", f"{built:.1f}", *found(outcome, seconds), first, f"{peak:.1f}"]
+        rows.append(row)
+        print(*row, flush=True)
+    header = ["problem", "n x p", "D", "building", "loss", "seconds", "first bound", "GB"]
+    return f"""## Large problems of decisions and numbers
+
+{table(header, rows)}
+
+Run again: `python benchmarks/exact_search.py --scale {" ".join(names)} --limit {limit:g}`.
+"""
+
+
 def wide_tables(limit: float) -> str:
     """Tables of many features, four of which say something, beside ConTree."""
     rows = []
@@ -294,24 +358,8 @@ def wide_tables(limit: float) -> str:
             problem = problem_of(data, "classes")
             rows_of(problem)
             built = process_time() - began
-            compile_kernels(TimeBudget(), problem, 2)
             best = greedy(problem, data, 2)
-            bounds: list[tuple[float, float]] = []
-            began, clock = process_time(), monotonic()
-
-            def note(
-                value: float,  # noqa: ARG001
-                bound: float,
-                nodes: int,  # noqa: ARG001
-                clock: float = clock,
-                bounds: list[tuple[float, float]] = bounds,
-            ) -> None:
-                if bound > 0 and not bounds:
-                    bounds.append((monotonic() - clock, bound))
-
-            outcome = exact_search(problem, 2, best=best, deadline=clock + limit, on_progress=note)
-            seconds = process_time() - began
-            first = f"{bounds[0][0]:.1f}" if bounds else ""
+            outcome, seconds, first = with_first_bound(problem, 2, best, limit)
             errors, other, ended = by_contree(data, 2, limit)
             assert not (ended and outcome.ended) or round(errors) == round(outcome.value), (n, p)
             row = [f"{n} x {p}", f"{noise:.0%}", f"{built:.1f}", f"{best:g}", *found(outcome, seconds), first]
@@ -433,6 +481,7 @@ def main() -> None:
     parser.add_argument("--large", type=Path, help="folder with the large data sets as compressed CSV files")
     parser.add_argument("--growth", type=Path, help="draw how it grows with samples, instead of a page")
     parser.add_argument("--wide", action="store_true", help="the section of wide tables, instead of a page")
+    parser.add_argument("--scale", nargs="+", choices=SCALE, help="large problems, instead of a page")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each search")
     parser.add_argument("--depths", type=int, nargs="*", default=[2, 3, 4], help="depths for classes")
     every = [*LARGE_CLASSES, *(name for name, *_ in LARGE_NUMBERS)]
@@ -444,6 +493,9 @@ def main() -> None:
         return
     if args.wide:
         publish(wide_tables(args.limit), args.output)
+        return
+    if args.scale:
+        publish(scale(args.scale, args.limit), args.output)
         return
     if args.data is None and args.large is None:
         parser.error("give --data, --large, or both")

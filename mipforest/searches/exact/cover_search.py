@@ -63,7 +63,7 @@ from mipforest.searches.exact.open_intervals import (
     advance,
     move,
 )
-from mipforest.searches.exact.quantiles import are_worth_it, cover_of_bins
+from mipforest.searches.exact.quantiles import are_worth_it, bound_of_medians, cover_of_bins
 from mipforest.searches.exact.side_bounds import SideBounds
 from mipforest.searches.exact.tables import (
     NO_SIDES,
@@ -346,13 +346,14 @@ class CoverSearch:
     def _two(self) -> int:
         """Search all trees of two levels; return how it ended."""
         self._found = np.zeros(1, OF_SIDE)
-        if self.box is None and not self.rows.is_counted and are_worth_it(self.rows):
-            # A bound before the tables, which take longer to make.
+        cover = self._first_cover()
+        # A bound before the tables, which take longer to make.
+        if self.box is None and self.rows.is_counted:
+            self._found["limited"] = bound_of_medians(self.rows, self.cost)
+        elif self.box is None and are_worth_it(self.rows):
             cover = cover_of_bins(self.rows, self.cost)
             least = (cover["left"] + cover["right"]).min(initial=np.inf)
             self._found["limited"] = self.cost + least
-        else:
-            cover = self._first_cover()
         work = workspace((self.tables.all_rows(),) * 2, 1000 + len(cover), self.most_pairs)
         work.found["limited"], self._found = self._found["limited"][0], work.found
         work.left[: len(cover)], work.size[0] = cover, len(cover)

@@ -293,7 +293,8 @@ def refine(
             keep = enough  # nobody inherits the cover
         i, bound = _least(tables, rows, cover, size, stamp, any_size)
         if work.node[ROOT] < 0:
-            work.found[side].limited = max(0.0, min(work.found[side].best, cost + min(bound, keep)))
+            known = min(work.found[side].best, cost + min(bound, keep))
+            work.found[side].limited = max(work.found[side].limited, known)
         if i < 0 or bound >= target or bound >= keep:
             return DONE, size, min(bound, keep)
         f, low, high, seen = cover[i].feature, cover[i].low, cover[i].high, cover[i].stamp

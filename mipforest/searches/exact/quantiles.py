@@ -6,19 +6,24 @@ below the first threshold of a bin of the root's feature: a split of L at a thre
 loses at least what one leaf on each side of that bin does, as fewer rows never lose more. So these sums bound
 :math:`W_1` of the rows on both sides of every bin: the cover that a search begins with
 (:mod:`mipforest.searches.exact.covers`).
+
+Of many features, whose classes are counted by bits (:mod:`mipforest.searches.exact.counted`), there is one bound on all
+trees, from the medians: pairs of features are too many for more bins.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mipforest.arrays import FloatArray, IntArray
+from mipforest.arrays import FloatArray, Int32Array, IntArray
 from mipforest.searches import entry
 from mipforest.searches.exact.covers import INTERVAL, Cover
-from mipforest.searches.exact.tables import DistinctRows
+from mipforest.searches.exact.tables import DistinctRows, bits_of_classes
+from mipforest.searches.exact.walks import count_common
 
 #: Bins of a feature.
 BINS = 32
@@ -55,7 +60,7 @@ def cover_of_bins(rows: DistinctRows, cost: float) -> Cover:
     features = np.flatnonzero(rows.n_values > 1).tolist()
     value = np.ascontiguousarray(rows.statistics, dtype=np.float64)
     edges = {f: _edges(rows, f) for f in features}
-    bins = {f: (np.searchsorted(edges[f], rows.rank[f], side="right") - 1).astype(np.uint8) for f in features}
+    bins = {f: np.repeat(np.arange(BINS, dtype=np.uint8), np.diff(edges[f]))[rows.rank[f]] for f in features}
     # A bin of one value has no threshold inside.
     wide = {f: np.diff(edges[f]) > 1 for f in features}
     shape = BINS, value.shape[1]
@@ -88,13 +93,87 @@ def cover_of_bins(rows: DistinctRows, cost: float) -> Cover:
     return np.concatenate([np.zeros(0, INTERVAL), *covers])
 
 
+@entry
+def count_with_each(rows: Any, bits: Any, start: IntArray, counts: IntArray) -> None:
+    """Count the rows of each class that a set (W,) has in common with each of others (m, W), as counts (K, m).
+
+    ``start`` (K + 1,) is the first word of each class.
+    """
+    for g in range(len(bits)):
+        for k in range(len(start) - 1):
+            counts[k, g] = count_common(rows, bits[g], start[k], start[k + 1])
+
+
+def bound_of_medians(rows: DistinctRows, cost: float) -> float:
+    """Return a lower bound on the loss of trees of two levels that split, from the medians of all features.
+
+    A threshold of the root leaves the rows above or below the median of its feature on one side. A split of these by
+    another feature leaves those above or below its median in one leaf, and one by the same feature those above or below
+    a quartile.
+
+    Parameters
+    ----------
+    rows
+        Rows of classes that are counted by bits.
+    cost
+        Cost of a split.
+    """
+    row, start = bits_of_classes(rows)
+    is_row, n, K = row >= 0, rows.rank.shape[1], len(start) - 1
+    features = np.flatnonzero(rows.n_values > 1)
+
+    def bits_from(f: int, ranks: list[int]) -> NDArray[np.uint64]:
+        """Return the rows from each of some ranks of a feature on."""
+        own = (rows.rank[f, row] >= np.array(ranks)[:, None]) & is_row
+        return np.asarray(np.packbits(own, axis=1, bitorder="little").view(np.uint64))
+
+    U = rows.n_values[features]
+    edges = np.zeros((len(features), 3), np.int64)
+    for i, f in enumerate(features.tolist()):
+        edges[i] = [_nearest_rank(rows.rank[f], rows.order[f], e * n // 4) for e in (1, 2, 3)]
+    # Thresholds, where there are some on both sides of the median.
+    median = edges[:, 1] = edges[:, 1].clip(1, U - 1)
+    edges[:, 0] = edges[:, 0].clip(1, np.maximum(1, median - 1))
+    edges[:, 2] = edges[:, 2].clip(np.minimum(median + 1, U - 1), U - 1)
+    bits = np.concatenate(
+        [bits_from(f, [t]) for f, t in zip(features.tolist(), median.tolist(), strict=True)]
+    )
+    whole, above, both = (np.zeros((K, m), np.int64) for m in (1, len(bits), len(bits)))
+    own, every = np.zeros((K, 3), np.int64), np.packbits(is_row, bitorder="little").view(np.uint64)
+    count_with_each(every, every[None], start, whole)
+    count_with_each(every, bits, start, above)
+    least, has_below, has_above = np.inf, median > 1, median < U - 1
+    for i, f in enumerate(features.tolist()):
+        count_with_each(bits[i], bits, start, both)
+        count_with_each(every, bits_from(f, edges[i].tolist()), start, own)
+        quarters = np.diff(np.column_stack([np.zeros(K, np.int64), own[:, ::-1], whole]))[:, ::-1]
+        for side, (rest, part) in enumerate(((above - both, whole - own[:, 1:2]), (both, own[:, 1:2]))):
+            on_left, on_right = _errors(part - rest), _errors(rest)
+            split = np.minimum(
+                np.where(has_below, 0, on_left) + on_right, on_left + np.where(has_above, 0, on_right)
+            )
+            first, second = _errors(quarters[:, 2 * side : 2 * side + 2]).tolist()
+            split[i] = min(first, second) if (has_below, has_above)[side][i] else _errors(part)[0]
+            least = min(least, float(_errors(part)[0]), cost + float(split.min()))
+    return cost + least
+
+
+def _errors(counts: IntArray) -> IntArray:
+    """Return the errors of leaves (m,) from the counts of their classes (K, m)."""
+    return np.asarray(counts.sum(axis=0) - counts.max(axis=0))
+
+
 def _edges(rows: DistinctRows, f: int) -> IntArray:
     """Return the first rank of each bin of a feature (B + 1,), ascending from 0 to the number of values."""
     n, U = rows.rank.shape[1], int(rows.n_values[f])
     if U <= BINS:
         return np.minimum(np.arange(BINS + 1), U)
-    ranks, at = rows.rank[f, rows.order[f]], np.arange(1, BINS) * n // BINS
-    # Below or above the rows of the value at the quantile, whichever is nearer.
-    inner = ranks[at].astype(np.int64)
-    inner += np.searchsorted(ranks, inner + 1) - at < at - np.searchsorted(ranks, inner)
-    return np.concatenate([[0], inner, [U]])
+    rank, order = rows.rank[f], rows.order[f]
+    return np.array([0, *(_nearest_rank(rank, order, e * n // BINS) for e in range(1, BINS)), U])
+
+
+def _nearest_rank(rank: Int32Array, order: Int32Array, at: int) -> int:
+    """Return the rank at a place of an order, or the next one, whichever has its first row nearer to the place."""
+    own, places = int(rank[order[at]]), range(len(order))
+    first, beyond = (bisect_left(places, r, key=lambda i: rank[order[i]]) for r in (own, own + 1))
+    return own + int(beyond - at < at - first)

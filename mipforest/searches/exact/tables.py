@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -151,7 +152,12 @@ class DistinctRows:
 
     def loss_of(self, sums: FloatArray) -> FloatArray:
         """Return the loss of leaves from their sums, where it is a function of these."""
-        return self.loss.of_sums(sums, 0.5 * float(self.value[:, 0].min(initial=np.inf)))
+        return self.loss.of_sums(sums, self.least)
+
+    @cached_property
+    def least(self) -> float:
+        """Half of the least weight of a row that predicts numbers: sums of less weight are rounding errors."""
+        return 0.5 * float(self.value[:, 0].min(initial=np.inf))
 
     def allowed(self) -> IntArray:
         """Return the first and the last threshold (p, 2) of every feature with enough samples on both sides."""
@@ -463,7 +469,7 @@ def _walked_tables(rows: DistinctRows) -> Any:
             penalty=penalty,
             below=_below(rows, rows.value),
             weight_below=_below(rows, np.ones((n, 1)))[:, :, 0].astype(np.int64),
-            least=np.array([0.5 * float(w.min(initial=np.inf))]),
+            least=np.array([rows.least]),
             **any_split(p),
         )
     summed = np.float64 if rows.kind.kind == "f" else np.int32
@@ -509,8 +515,9 @@ def _scanned_tables(rows: DistinctRows) -> Any:
         entries = np.column_stack([statistics[:, -1], statistics[:, :-1]])
     bin_of = np.zeros((p, U), np.uint8)
     for f in range(p):
-        # As many rows in each; a value is in one bin.
-        before = np.bincount(rows.rank[f], minlength=U).cumsum() - np.bincount(rows.rank[f], minlength=U)
+        # As many rows in each; a value is in one bin, and in the last one where no row has more.
+        count = np.bincount(rows.rank[f], minlength=U)
+        before = np.minimum(count.cumsum() - count, n - 1)
         own = np.unique(before * B // n, return_inverse=True)[1] if rows.n_values[f] > B else np.arange(U)
         bin_of[f, : rows.n_values[f]] = own[: rows.n_values[f]]
         bin_of[f, rows.n_values[f] :] = B - 1
@@ -527,7 +534,7 @@ def _scanned_tables(rows: DistinctRows) -> Any:
         column=column.astype(np.int32),
         amount=entries[row, column].astype(kind),
         columns=np.zeros(entries.shape[1], np.uint8),
-        least=np.array([0.5 * float(statistics[:, 0].min(initial=np.inf))]),
+        least=np.array([rows.least]),
     )
 
 

@@ -73,6 +73,20 @@ def test_searches_by_bins_are_enumeration(kind, seed, monkeypatch):
         assert at_most(found.bound, expected)
 
 
+def test_a_part_of_the_rows_has_bins_up_to_the_last():
+    problem, *_ = problem_of(5, "table", 200)
+    rows, _ = distinct_rows(replace(problem, N_min=1))
+    low = rows.take(rows.rank[0] < rows.n_values[0] // 2)
+    own = tables.tables_of(replace(low, n_bins=8)).own
+    assert own.bin.max() == 7
+    for f, bins in enumerate(own.bin):
+        count = np.bincount(bins[low.rank[f]], minlength=8)
+        assert (np.diff(bins.astype(int)) >= 0).all()
+        assert count.sum() == low.rank.shape[1]
+        if rows.n_values[f] > 8:
+            assert count.min() > 0
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", seeds(3, 60))
 def test_pairs_by_bins_are_those_of_plain_loops(kind, seed):

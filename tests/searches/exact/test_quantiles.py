@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from seeds import seeds
-from tolerance import at_least, at_most, same
+from tolerance import at_least, at_most, less, same
 
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
@@ -14,7 +14,7 @@ from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches.exact import quantiles
 from mipforest.searches.exact import search as search_module
 from mipforest.searches.exact.cover_search import CoverSearch
-from mipforest.searches.exact.quantiles import cover_of_bins
+from mipforest.searches.exact.quantiles import bound_of_medians, cover_of_bins
 from mipforest.searches.exact.search import exact_search, rows_of
 
 
@@ -49,6 +49,25 @@ def test_bounds_of_bins_are_below_the_trees_of_every_threshold(seed):
     # Nearly all that trees lose is known before any is searched.
     least = (cover["left"] + cover["right"]).min() + problem.split_cost + base
     assert at_least(least / problem.unit, 0.5 * values.min())
+
+
+@pytest.mark.parametrize("seed", seeds(4, 40))
+def test_the_bound_of_medians_is_below_all_trees(seed, monkeypatch):
+    monkeypatch.setattr(search_module, "MAX_BYTES", 0)
+    problem, rng = table(2 * seed + 1, n=120), np.random.default_rng(seed)
+    X, weight = problem.thresholds.X, np.rint(problem.weights + 0.5)
+    y = np.where(rng.random(len(X)) < 0.4, rng.permutation(problem.y), problem.y)
+    y = y if seed % 2 else np.minimum(y, 1)
+    if seed % 4 > 1:  # few values, and a feature of one
+        X = np.column_stack([X[:, 0] > 0.5, X[:, 2], np.rint(20 * X[:, 1]), np.ones(len(X))])
+    problem = replace(
+        problem, thresholds=find_thresholds(Dataset.from_arrays(X, y)), y=y, weight=weight, N_min=1 + seed % 3
+    )
+    rows, base = rows_of(problem)
+    assert rows.is_counted
+    bound = bound_of_medians(rows, problem.split_cost)
+    assert at_most(bound + base, exact_search(problem, 2, complete=True).by_threshold.min() * problem.unit)
+    assert less(problem.split_cost, bound)
 
 
 @pytest.mark.parametrize("seed", seeds(4, 20))
