@@ -54,7 +54,6 @@ INTERFACES = {
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of folders that other machines run again, and the cases of a test beyond its first ones."""
-    tests = Path(__file__).parent
     run_by_default: Counter[str] = Counter()
     for item in items:
         few = item.get_closest_marker("first_cases")
@@ -63,10 +62,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             run_by_default[test] += 1
             if run_by_default[test] > few.args[0]:
                 item.add_marker("slow")
-        folders = [parent.as_posix() for parent in item.path.relative_to(tests).parents]
-        for marker, marked in (("arithmetic", ARITHMETIC), ("interfaces", INTERFACES)):
-            if not marked.isdisjoint(folders):
-                item.add_marker(marker)
+        for marker in markers_of(item.path.parent):
+            item.add_marker(marker)
+
+
+@cache
+def markers_of(folder: Path) -> list[str]:
+    """Return the marks of the tests in a folder."""
+    own = folder.relative_to(Path(__file__).parent)
+    folders = {above.as_posix() for above in (own, *own.parents)}
+    return [
+        marker
+        for marker, marked in (("arithmetic", ARITHMETIC), ("interfaces", INTERFACES))
+        if not marked.isdisjoint(folders)
+    ]
 
 
 #: Compile what many tests search by, in two processes that take about as long as each other.

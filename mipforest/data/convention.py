@@ -199,6 +199,8 @@ def read_all(levels: Any, convention: Convention = PLAIN, *, known: bool = False
     levels = _with_minus(levels)
     few = sample_of(levels)
     # Of names and identifiers, which may be many, some tell.
+    if _has_no_number(few):
+        return None
     if len(few) < len(levels) and read_all(few, convention, known=known) is None:
         return None
     values = numbers_in(levels, convention)
@@ -222,14 +224,24 @@ def read_all(levels: Any, convention: Convention = PLAIN, *, known: bool = False
 
 def _with_minus(levels: Any) -> Any:
     """Return texts with a minus in front for what stands for one: brackets, a minus behind, and that of typography."""
-    levels = levels.astype(object)
+    import pandas as pd
+
+    texts = levels.tolist()
     for written, meant in (
         (r"^\(([^()]*\d[^()]*)\)$", r"-\1"),
         (r"^([^-]*\d)\s?-$", r"-\1"),
         ("^\u2212", "-"),
     ):
-        levels = levels.str.replace(written, meant, regex=True)
-    return levels
+        texts = [re.sub(written, meant, text) for text in texts]
+    return pd.Series(texts, index=levels.index, dtype=object)
+
+
+def _has_no_number(texts: Any) -> bool:
+    """Return whether the first text that is no digits with signs is no other number either, such as an infinity."""
+    import pandas as pd
+
+    other = next((text for text in texts if _SIGNED.fullmatch(text) is None), None)
+    return other is not None and bool(pd.isna(pd.to_numeric(other, errors="coerce")))
 
 
 def sample_of(levels: Any) -> Any:

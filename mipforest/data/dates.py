@@ -91,12 +91,11 @@ def _way_of(levels: Any) -> Any:
     """Return how each text is written; missing where it is no date."""
     import pandas as pd
 
-    ways = pd.Series(pd.NA, index=levels.index, dtype=object)
-    for name, way in _WAYS.items():
-        if ways.notna().all():
-            break
-        ways[ways.isna() & levels.str.fullmatch(way, flags=re.IGNORECASE).astype(bool)] = name
-    return ways
+    ways = [
+        next((name for name, way in _WAYS.items() if re.fullmatch(way, text, re.IGNORECASE)), pd.NA)
+        for text in levels
+    ]
+    return pd.Series(ways, index=levels.index, dtype=object)
 
 
 def read_moments(levels: Any, order: DateOrder | None = None) -> Moments | None:

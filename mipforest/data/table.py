@@ -920,6 +920,8 @@ def _meant(levels: Any, convention: Convention) -> Any:
     parts = signed_parts(levels)
     number = parts["number"].where(parts["number"].notna(), "")
     meant = numbers_in(levels, convention).notna()
+    if not number.any():
+        return meant
     for other in (convention, *convention.others()):
         meant |= numbers_in(number, other).notna()
     return meant

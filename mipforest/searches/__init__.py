@@ -74,8 +74,12 @@ def entry(function: _F) -> _F:
 
 
 def kernel(function: _F) -> _F:
-    """Compile a function that only an :func:`entry` calls: no door from Python, which takes most of the time."""
+    """Compile a function that only an :func:`entry` calls: no door from Python, which takes most of the time.
+
+    The machine code is kept on disk too, for other entries that call it.
+    """
     fast = compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    fast._cache = KernelCache(function, kernel_folder())
     from numba.core.types.misc import unliteral
 
     compile_for = fast.compile

@@ -22,7 +22,7 @@ from mipforest.data import Dataset
 from mipforest.errors import DataError, Unsupported
 
 #: Random cases by default, and of the slow tests; mutants of each.
-FEW, MANY = 24, 600
+FEW, MANY = 14, 600
 
 #: What a proof may miss of the optimum, as a share of what one leaf loses; see the tests without constraints.
 MISSED = 1e-7

@@ -64,7 +64,7 @@ def test_it_serves_a_page_until_it_is_stopped(tmp_path):
         assert all(node["feature"] != "proline" for node in state["nodes"])
 
 
-def test_a_run_is_explored_and_its_edits_are_kept(tmp_path):
+def test_a_run_is_explored_and_its_edits_are_kept(tmp_path, mipforest):
     solve = (
         "solve",
         "--model",
@@ -76,10 +76,10 @@ def test_a_run_is_explored_and_its_edits_are_kept(tmp_path):
         "--forbid",
         "proline",
         "--out",
-        "run",
+        tmp_path / "run",
         "--quiet",
     )
-    subprocess.run([sys.executable, "-m", "mipforest", *solve], cwd=tmp_path, check=True, capture_output=True)
+    assert mipforest(*solve).code == 0
     with explored(tmp_path, "run", "--out", "edited") as (ask, _):
         first = ended(ask)
         assert all(node["feature"] != "proline" for node in first["nodes"])

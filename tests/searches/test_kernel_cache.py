@@ -166,13 +166,26 @@ def test_operations_are_chosen_by_the_type_and_kept_for_later_processes(checkout
     assert (later["value"], later["compiled"]) == (32.0, False)
 
 
+def test_kernels_are_loaded_where_an_entry_that_calls_them_is_compiled(checkout, tmp_path):
+    cache = tmp_path / "cache"
+    checkout.run(cache)
+    (folder,) = (cache / "mipforest").iterdir()
+    (kernel,) = folder.glob("*_raised-*")
+    (entry,) = folder.glob("*_reported-*")
+    entry.unlink()
+    before = kernel.stat().st_ino
+    again = checkout.run(cache)
+    assert (again["value"], again["compiled"], entry.exists()) == (2.0, True, True)
+    assert kernel.stat().st_ino == before  # exact: a file that is written again is another one
+
+
 @pytest.mark.slow
 def test_what_is_whole_but_no_machine_code_is_compiled_anew(checkout, tmp_path):
     """As by another installation of the compiler; what is damaged is found sooner, see below."""
     cache, nonsense = tmp_path / "cache", b"no machine code"
     checkout.run(cache)
     (folder,) = (cache / "mipforest").iterdir()
-    (file,) = folder.iterdir()
+    (file,) = folder.glob("*_reported-*")
     file.write_bytes(sha256(nonsense).digest() + nonsense)
     again = checkout.run(cache)
     assert (again["value"], again["compiled"]) == (2.0, True)

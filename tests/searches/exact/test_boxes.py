@@ -5,9 +5,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from seeds import seeds
 from tolerance import at_most, same
-from univariate_cases import loss_of
+from univariate_cases import hold_for_all, loss_of
 
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
@@ -104,19 +103,24 @@ def drawn(seed, depth):
     return problem, box
 
 
-@pytest.mark.parametrize("seed", seeds(60, 1500))
-@pytest.mark.parametrize("depth", [1, 2, 3, 4])
-def test_best_tree_of_a_box(depth, seed):
+def check_box(depth, seed):
     problem, box = drawn(seed, depth)
-    if box is None:
-        return
-    agree(problem, depth, box)
+    if box is not None:
+        agree(problem, depth, box)
 
 
-@pytest.mark.parametrize("seed", seeds(60, 1500))
-def test_best_trees_of_boxes_after_searches_of_others(seed, monkeypatch):
-    """Bounds on sides of thresholds stay for searches of fewer trees on that side."""
-    monkeypatch.setattr(cover_search, "LONG", 0)  # thresholds are evaluated many at a time
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_best_tree_of_a_box(depth):
+    hold_for_all(lambda seed: check_box(depth, seed), range(60))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_best_tree_of_a_box_in_more_cases(depth):
+    hold_for_all(lambda seed: check_box(depth, seed), range(60, 1500))
+
+
+def check_boxes_after_others(seed):
     rng = np.random.default_rng(seed)
     problem, box = drawn(seed, 3)
     if box is None:
@@ -131,6 +135,18 @@ def test_best_trees_of_boxes_after_searches_of_others(seed, monkeypatch):
         group = np.where(rng.random(len(box.group)) < 0.1, np.arange(len(box.group)), box.group)
         fewer = Box(allowed, box.must | (nodes & (rng.random(7) < 0.05)), group).settled()
         box = box if fewer is None or rng.random() < 0.2 else fewer
+
+
+def test_best_trees_of_boxes_after_searches_of_others(monkeypatch):
+    """Bounds on sides of thresholds stay for searches of fewer trees on that side."""
+    monkeypatch.setattr(cover_search, "LONG", 0)  # thresholds are evaluated many at a time
+    hold_for_all(check_boxes_after_others, range(60))
+
+
+@pytest.mark.slow
+def test_best_trees_of_boxes_after_searches_of_others_in_more_cases(monkeypatch):
+    monkeypatch.setattr(cover_search, "LONG", 0)
+    hold_for_all(check_boxes_after_others, range(60, 1500))
 
 
 def test_what_a_search_of_all_trees_has_proven_is_not_searched_again(monkeypatch):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from seeds import seeds
-from test_boxes import agree, drawn
+from test_boxes import check_box
 from test_exact_search import agree_with_enumeration
 from tolerance import at_most, same
 from univariate_cases import hold_for_all, loss_of
@@ -75,12 +75,15 @@ def test_value_tree_and_bounds_are_those_of_enumeration_in_more_cases():
     hold_for_all(enumerated_by_pairs, range(24, 500))
 
 
-@pytest.mark.parametrize("seed", seeds(30, 1500))
 @pytest.mark.parametrize("depth", [2, 3, 4])
-def test_best_tree_of_a_box(depth, seed, pairs):
-    problem, box = drawn(seed, depth)
-    if box is not None:
-        agree(problem, depth, box)
+def test_best_tree_of_a_box(depth, pairs):
+    hold_for_all(lambda seed: check_box(depth, seed), range(30))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_best_tree_of_a_box_in_more_cases(depth, pairs):
+    hold_for_all(lambda seed: check_box(depth, seed), range(30, 1500))
 
 
 @pytest.mark.parametrize("kind", KINDS)
