@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -211,21 +212,15 @@ def page_of_folder(folder: Path, limit: int, pythons: dict[str, str]) -> str:
         text = file.read_text(encoding="utf-8").replace(";", ",").splitlines()[1:]
         values = np.array([line.split(",") for line in text if line])
         X, y = values[:, :-1].astype(float), np.unique(values[:, -1], return_inverse=True)[1]
-        whole = Dataset.from_arrays(X, y, scaling="none", name=file.stem)
+        whole = Dataset.from_arrays(X, y, name=file.stem)
         B = binary_features(X, thresholds=None)
         if not rows:  # compiles, and imports what is imported late
             [row(whole, B, depth, limit, {}, alike=True) for depth in DEPTHS]
         rows += [row(whole, B, depth, limit, pythons, alike=True) for depth in DEPTHS]
     sums = []
     for depth in DEPTHS:
-        seconds = [
-            sum(
-                float(one[k].split(", ")[1].split(" ")[0])
-                for one in rows
-                if one[1] == str(depth) and " s" in one[k]
-            )
-            for k in range(3, len(rows[0]))
-        ]
+        own = [one[3:] for one in rows if one[1] == str(depth)]
+        seconds = [sum(map(seconds_of, cells)) for cells in zip(*own, strict=True)]
         said = zip(("mipforest", "CART", *pythons), seconds, strict=True)
         sums.append(f"at depth {depth} " + ", ".join(f"{name} {total:.1f}" for name, total in said))
     versions = "; ".join(f"{name} {_version(name, python)}" for name, python in pythons.items())
@@ -243,6 +238,12 @@ Seconds in the sum: {"; ".join(sums)}.
 {measured_with(["mipforest", "numpy", "scikit-learn"])} {versions}.
 Run again: `python benchmarks/peers.py FOLDER --python NAME=INTERPRETER ... --output FILE`.
 """
+
+
+def seconds_of(cell: str) -> float:
+    """Return the seconds in a cell of the table, 0 where a tool failed."""
+    found = re.search(r"([\d.]+) s$", cell)
+    return float(found[1]) if found else 0.0
 
 
 def _version(name: str, python: str) -> str:

@@ -160,33 +160,40 @@ def page(folder: Path, python: str, limit: int) -> str:
                 rows(file, theirs, limit)  # compiles, and imports what is imported late
             found[file.suffix] += rows(file, theirs, limit)
     classes, times = found[".csv"], found[".txt"]
-    equal = [sum("(" not in one[3] and "gap" not in one[3] for one in rows) for rows in (classes, times)]
+    sections = []
+    if classes:
+        sections.append(
+            f"""In {equal(classes)} of {len(classes)} fits of `oct` both trees are proven and have as many errors. The
+sum of the seconds: {sums(classes, OF_CLASSES)}.
+
+{table(["data", "n x p", "depth", "errors", "oct", "STreeD"], classes)}"""
+        )
+    if times:
+        sections.append(
+            f"""Half the deviance, the objective of LeBlanc and Crowley, of the best tree of `survival`.
+In {equal(times)} of {len(times)} fits both trees have the same. STreeD's hazard before the first event is 1/(n + 1),
+and here it is 0. The sum of the seconds: {sums(times, OF_TIMES)}.
+
+{table(["data", "n x p", "depth", "deviance", "survival", "STreeD"], times)}"""
+        )
     code = "from importlib.metadata import version; print(version('pystreed'))"
     streed = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-    return f"""# Trees of indicators beside STreeD
+    return f"""# {"Survival trees" if times and not classes else "Trees"} of indicators beside STreeD
 
 Trees of `exact-search` on the sets of features of two values that STreeD ships: processor seconds of a fit with one
 thread, model and checks included, at most {limit} s, beside those of STreeD, which is made for such features and ends
 with a proof, too. Where STreeD's tree has another loss, that is in brackets.
 
-## Errors
-
-In {equal[0]} of {len(classes)} fits of `oct` both trees are proven and have as many errors. The sum of the seconds:
-{sums(classes, OF_CLASSES)}.
-
-{table(["data", "n x p", "depth", "errors", "oct", "STreeD"], classes)}
-
-## Survival trees
-
-Half the deviance, the objective of LeBlanc and Crowley, of the best tree of `survival`. In {equal[1]} of {len(times)}
-fits both trees have the same. STreeD's hazard before the first event is 1/(n + 1), and here it is 0. The sum of the
-seconds: {sums(times, OF_TIMES)}.
-
-{table(["data", "n x p", "depth", "deviance", "survival", "STreeD"], times)}
+{(chr(10) * 2).join(sections)}
 
 {measured_with(["mipforest", "numpy"])} pystreed {streed}.
 Run again: `python benchmarks/streed.py FOLDER --python INTERPRETER --output FILE`.
 """
+
+
+def equal(rows: list[list[str]]) -> int:
+    """Count the fits whose trees are proven and have the same loss."""
+    return sum("(" not in one[3] and "gap" not in one[3] for one in rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -67,9 +67,13 @@ def test_rows_by_hand_and_constraints_of_hyperplanes_have_the_model_declared(all
 
 
 def test_a_declaration_that_fails_is_begun_again(all_are_large, monkeypatch):
+    def fails(*_):
+        raise MemoryError
+
     problem = Oct().build(samples(), 1)
-    with monkeypatch.context() as patched, pytest.raises(MemoryError):
-        patched.setattr(Oct, "declare", lambda *_: (_ for _ in ()).throw(MemoryError))
-        problem.model.matrix()
+    with monkeypatch.context() as patched:
+        patched.setattr(Oct, "declare", fails)
+        with pytest.raises(MemoryError):
+            problem.model.matrix()
     assert problem.waits
     assert problem.size() == Oct().build(samples(), 1).size()
