@@ -179,7 +179,7 @@ def test_limits_beside_an_ensemble_that_reads_all_features_are_those_of_the_rows
     assert result.status == other.status
     if other.tree is not None:
         assert result.verified, result.failed_checks
-        assert abs(result.objective - other.objective) <= GAP * other.objective
+        assert result.objective == pytest.approx(other.objective, rel=GAP)
         assert at_most(result.bound, other.objective * (1 + GAP))
 
 
