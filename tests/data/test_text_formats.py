@@ -44,6 +44,22 @@ def test_other_separators_are_read_and_said(write, sep, sign, name):
     assert load(path, sep=sep).notes == ()
 
 
+@pytest.mark.parametrize(("suffix", "decimal"), [("csv", "."), ("csv", ","), ("arff", ".")])
+def test_numbers_are_the_doubles_that_were_written(tmp_path, suffix, decimal):
+    values = np.random.default_rng(0).normal(size=(500, 2))
+    lines = [";".join(map(repr, row)).replace(".", decimal) for row in values.tolist()]
+    path = tmp_path / f"table.{suffix}"
+    if suffix == "csv":
+        path.write_text("\n".join(["a;target", *lines]))
+        data = load(str(path), target="target", decimal=decimal)
+    else:
+        head = ["@relation t", "@attribute a numeric", "@attribute target numeric", "@data"]
+        path.write_text("\n".join([*head, *(line.replace(",", ".").replace(";", ",") for line in lines)]))
+        data = load(str(path), target="target")
+    assert np.array_equal(data.X_raw[:, 0], values[:, 0])
+    assert np.array_equal(data.y, values[:, 1])
+
+
 @pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-16", "utf-8-sig"])
 def test_other_encodings(write, encoding):
     path = write("größe,target\n1,ä\n2,ö\n", encoding)
