@@ -183,7 +183,6 @@ class Miret(Formulation):
         target = ensemble_target(
             self.ensemble, *frequent, self.proximity, data, topology.depth, budget, constant=constant
         )
-        group = self._groups(target, data)
         least_upper = {"paper": -1.0, "improved": 0.0, "tight": -self.epsilon / 2}[self.variant]
         above_last = np.arange(topology.n_branches) < len(topology.upper_branches)
         instance = MiretInstance(
@@ -191,15 +190,22 @@ class Miret(Formulation):
             topology=topology,
             budget=budget,
             notes=(*level_notes(target), *proximity_notes(target)),
-            target=target,
-            allowed=target.allowed[topology.levels],
-            costs=target.feature_costs(self.alpha)[topology.levels],
-            group=group,
-            first=first_members(group),
+            **self._of_target(target, data, topology),
             least_intercept=np.where(above_last, least_upper, -1.0),
         )
         with instance.budget.phase("start", "finding a start tree"):
             return replace(instance, known=self.start("node-by-node", instance))
+
+    def _of_target(self, target: EnsembleTarget, data: Dataset, topology: Topology) -> dict[str, Any]:
+        """Return what an instance has of its target."""
+        group = self._groups(target, data)
+        return {
+            "target": target,
+            "allowed": target.allowed[topology.levels],
+            "costs": target.feature_costs(self.alpha)[topology.levels],
+            "group": group,
+            "first": first_members(group),
+        }
 
     def structure(self, instance: MiretInstance) -> LabelledLeaves:
         """Return what searches may know; by change 2 above, ``tight`` has the trees of ``paper``."""
@@ -318,16 +324,7 @@ class Miret(Formulation):
 
     def with_features(self, instance: MiretInstance, allowed: BoolArray) -> MiretInstance:
         target = replace(instance.target, allowed=instance.target.allowed & allowed)
-        of_nodes = target.allowed[instance.topology.levels]
-        group = self._groups(target, instance.data)
-        own = replace(
-            instance,
-            target=target,
-            allowed=of_nodes,
-            costs=target.feature_costs(self.alpha)[instance.topology.levels],
-            group=group,
-            first=first_members(group),
-        )
+        own = replace(instance, **self._of_target(target, instance.data, instance.topology))
         return replace(own, known=self.start("node-by-node", own))
 
     def constants_proven(self, instance: MiretInstance, value: float, changes: ModelChanges) -> bool:

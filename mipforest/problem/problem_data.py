@@ -296,7 +296,7 @@ class ProblemData:
 
     def without_rows(self) -> Self:
         """Return the problem without a model and without constraints: for searches, which read no rows."""
-        return replace(self, model=Model(self.model.name), unfinished=True, constraints=())
+        return replace(self.for_searches(), constraints=())
 
     def violation(self, x: FloatArray, tree: Predictor) -> float:
         """Return the largest violation of the definition by a tree, and of the rows by its point.

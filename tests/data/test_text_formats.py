@@ -56,8 +56,8 @@ def test_numbers_are_the_doubles_that_were_written(tmp_path, suffix, decimal):
         head = ["@relation t", "@attribute a numeric", "@attribute target numeric", "@data"]
         path.write_text("\n".join([*head, *(line.replace(",", ".").replace(";", ",") for line in lines)]))
         data = load(str(path), target="target")
-    assert np.array_equal(data.X_raw[:, 0], values[:, 0])
-    assert np.array_equal(data.y, values[:, 1])
+    assert np.array_equal(data.X_raw[:, 0], values[:, 0])  # exact: what was written
+    assert np.array_equal(data.y, values[:, 1])  # exact: what was written
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-16", "utf-8-sig"])
