@@ -15,9 +15,9 @@ from scipy import sparse
 
 from mipforest.arrays import SparseMatrix
 from mipforest.errors import MipforestError
-from mipforest.files.streams import split_suffix
+from mipforest.files.streams import file_blocks, split_suffix
 from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
-from mipforest.unpacking import BLOCK, UnpackingError, unpacked_blocks
+from mipforest.unpacking import UnpackingError
 
 #: Versions of HiGHS from this one on say what they leave out of a file: 1.15 drops constants of rows without a word.
 SOUND = (1, 16)
@@ -88,7 +88,7 @@ def read_lp(path: str | os.PathLike[str]) -> MatrixForm:
         copy, log = folder / "model.lp", folder / "log"
         try:
             with copy.open("wb") as file:
-                file.writelines(unpacked_blocks(path) if compressed else _blocks(path))
+                file.writelines(file_blocks(path, compressed=compressed))
         except UnpackingError as damage:
             raise LpError(path, 0, str(damage)) from damage
         highs.setOptionValue("log_file", str(log))
@@ -112,12 +112,6 @@ def _silent() -> Any:
     highs = Silent()
     highs.setOptionValue("log_to_console", False)
     return highs
-
-
-def _blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    with open(path, "rb") as file:
-        while block := file.read(BLOCK):
-            yield block
 
 
 def _remarks(said: str) -> Iterator[tuple[int, str]]:

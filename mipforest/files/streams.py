@@ -20,9 +20,9 @@ from mipforest.atomic import atomic_write
 from mipforest.unpacking import BLOCK, UnpackingError, unpacked_blocks
 
 #: Formats of models that can be written.
-MODEL_SUFFIXES = (".mps", ".lp")
+MODEL_SUFFIXES = (".mps", ".lp", ".mof.json")
 
-_FORMATS = {".mps": "an MPS file", ".lp": "an LP file"}
+_FORMATS = {".mps": "an MPS file", ".lp": "an LP file", ".mof.json": "a MathOptFormat file"}
 
 
 def split_suffix(path: str | os.PathLike[str], suffixes: Sequence[str] = MODEL_SUFFIXES) -> tuple[str, bool]:
@@ -44,8 +44,8 @@ def split_suffix(path: str | os.PathLike[str], suffixes: Sequence[str] = MODEL_S
             return suffix, name.endswith(".gz")
     kind = " or ".join(_FORMATS[suffix] for suffix in suffixes)
     raise ValueError(
-        f"{os.fspath(path)} is not named as {kind}; end the name in {' or '.join(suffixes)}, or "
-        f"{' or '.join(f'{suffix}.gz' for suffix in suffixes)} to compress"
+        f"{os.fspath(path)} is not named as {kind}; end the name in {' or '.join(suffixes)}, with .gz behind it to "
+        "compress"
     )
 
 
@@ -92,7 +92,7 @@ def numbered_lines(
         As the system reports it.
     """
     number, rest = 0, b""
-    blocks = unpacked_blocks(path) if compressed else _plain_blocks(path)
+    blocks = file_blocks(path, compressed=compressed)
     while True:
         try:
             block = next(blocks, b"")
@@ -112,7 +112,19 @@ def numbered_lines(
             return
 
 
-def _plain_blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
+def file_blocks(path: str | os.PathLike[str], *, compressed: bool) -> Iterator[bytes]:
+    """Yield the bytes of a file, unpacked where it is compressed.
+
+    Raises
+    ------
+    UnpackingError
+        If the compressed data are damaged, or expand to more than 200 times their size.
+    OSError
+        As the system reports it.
+    """
+    if compressed:
+        yield from unpacked_blocks(path)
+        return
     with open(path, "rb") as file:
         while block := file.read(BLOCK):
             yield block

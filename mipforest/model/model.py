@@ -538,7 +538,9 @@ class Model:
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Model:
-        """Read a model from an ``.mps`` or ``.lp`` file, or either with ``.gz``: :func:`mipforest.files.read_model`.
+        """Read a model from an ``.mps``, ``.lp`` or ``.mof.json`` file, with ``.gz`` or without.
+
+        :func:`mipforest.files.read_model` says which error is raised where.
 
         Its variables are one block ``columns`` and its rows one block ``rows`` (those of indicators ``indicators``),
         whose labels are the names in the file: ``m["columns"]["x1"]``, ``m.constraints["rows"]["c1"]``.
@@ -606,7 +608,7 @@ class Model:
             )
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the model as ``.mps`` or ``.lp``, or either with ``.gz``: :func:`mipforest.files.write_model`."""
+        """Write an ``.mps``, ``.lp`` or ``.mof.json`` file, with ``.gz`` or without: :func:`mipforest.files.write_model`."""
         from mipforest.files import write_model
 
         write_model(self.matrix(), path)

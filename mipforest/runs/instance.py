@@ -54,7 +54,7 @@ def instance_files(path: Path) -> tuple[Path, Path]:
     Raises
     ------
     ValueError
-        If the instance's name does not end in ``.mps`` or ``.lp``, with or without ``.gz``.
+        If the instance's name does not end in ``.mps``, ``.lp`` or ``.mof.json``, with or without ``.gz``.
     """
     return path.with_name(f"{stem(path)}.mst"), metadata_path(path)
 
@@ -89,7 +89,7 @@ def write_instance(
     problem
         What to write.
     path
-        ``*.mps`` or ``*.lp``, compressed if ``.gz`` follows; the other two are named after it.
+        ``*.mps``, ``*.lp`` or ``*.mof.json``, compressed if ``.gz`` follows; the other two are named after it.
     source
         Where the data came from.
     start
