@@ -46,7 +46,9 @@ def export(
             rich_help_panel=o.OUTPUT,
         ),
     ] = None,
-    output: Annotated[Path, o.output_file("Instance to write: .mps, .lp or .mof.json, with .gz behind it to compress.")],
+    output: Annotated[
+        Path, o.output_file("Instance to write: .mps, .lp or .mof.json, with .gz behind it to compress.")
+    ],
     as_json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -195,7 +197,10 @@ def _parameters(instance: Path, assignments: list[str] | None) -> dict[str, Any]
 
 #: A model to be read.
 ModelFile = Annotated[
-    Path, Argument(metavar="FILE", help="Model: .mps, .lp or .mof.json, with .gz behind it where it is compressed.")
+    Path,
+    Argument(
+        metavar="FILE", help="Model: .mps, .lp or .mof.json, with .gz behind it where it is compressed."
+    ),
 ]
 
 #: Entries up to which rows are evaluated exactly unless asked otherwise: about a second.

@@ -474,7 +474,7 @@ class ProblemData:
         self.constrain(Condition(words, function))
 
     def write(self, path: str | Path) -> None:
-        """Write an ``.mps``, ``.lp`` or ``.mof.json`` file, with ``.gz`` or without; see :func:`mipforest.files.write_model`.
+        """Write ``.mps``, ``.lp`` or ``.mof.json``, or one with ``.gz``; see :func:`mipforest.files.write_model`.
 
         Raises
         ------
