@@ -608,7 +608,7 @@ class Model:
             )
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write an ``.mps``, ``.lp`` or ``.mof.json`` file, or one with ``.gz``: :func:`mipforest.files.write_model`."""
+        """Write ``.mps``, ``.lp`` or ``.mof.json``, or one with ``.gz``: :func:`mipforest.files.write_model`."""
         from mipforest.files import write_model
 
         write_model(self.matrix(), path)
