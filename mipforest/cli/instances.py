@@ -293,6 +293,48 @@ def generate(
 
 
 @app.command()
+def scores(
+    first: Annotated[Path, Argument(metavar="FIRST", help="A library, as the folder train of a sample.")],
+    second: Annotated[Path, Argument(metavar="SECOND", help="Another one, as its folder test.")],
+    seed: Annotated[int, Option("--seed", min=0, metavar="N", help="Seed of the random divisions.")] = 0,
+    as_json: o.Json = False,
+) -> None:
+    """Compare two libraries: validity of their instances, likeness of their structure, and hardness.
+
+    The Jensen-Shannon divergence of the histograms of a statistic (5 bins) is 0 where it is distributed alike, and 1
+    where no bin has instances of both. Beside it stands its mean over random divisions of all instances. Hardness is
+    that of the runs in results.csv of both folders: 'mipforest instances race --record' adds some.
+    """
+    from mipforest.instances import scores as scores_of
+
+    libraries = [_library(folder) for folder in (first, second)]
+    found = scores_of(libraries[0], libraries[1], seed=seed)
+    if as_json:
+        alike = {"similarity": found.similarity, "similarity_by_chance": found.similarity_by_chance}
+        print_json(alike | asdict(found))
+        return
+    for folder, own in zip((first, second), found.validity, strict=True):
+        print_text(
+            f"{folder}: {own.instances} instances, {own.feasible} with a feasible solution, {own.bounded} with a "
+            f"bound, {own.solved} with a proven optimum"
+        )
+    print_text(f"similarity {found.similarity:.3f} (random divisions: {found.similarity_by_chance:.3f})")
+    print_table(
+        ("statistic", "divergence", "by chance"),
+        [(own.statistic, f"{own.divergence:.3f}", f"{own.by_chance:.3f}") for own in found.divergences],
+    )
+    runs = [
+        (str(folder), own.solver, str(own.runs), str(own.solved), f"{own.seconds:.3g}", f"{own.nodes:g}")
+        for folder, hardness in zip((first, second), found.hardness, strict=True)
+        for own in hardness
+    ]
+    if runs:
+        print_table(("library", "solver", "runs", "solved", "seconds", "nodes"), runs)
+    else:
+        print_text("no runs stand in results.csv; mipforest instances race --record adds some")
+
+
+@app.command()
 def verify(
     library: ReadLibrary = None,
     only: Only = None,

@@ -21,6 +21,7 @@ from mipforest.instances.library import (
 )
 from mipforest.instances.race import Race, run_race, write_race
 from mipforest.instances.results import Run, fault_of, read_results, write_results
+from mipforest.instances.scores import Scores, scores
 
 __all__ = [
     "BuiltInstance",
@@ -34,6 +35,7 @@ __all__ = [
     "Library",
     "Race",
     "Run",
+    "Scores",
     "SuiteError",
     "build_instance",
     "build_problem",
@@ -46,6 +48,7 @@ __all__ = [
     "read_results",
     "read_suite",
     "run_race",
+    "scores",
     "shipped",
     "verify",
     "write_catalogue",
