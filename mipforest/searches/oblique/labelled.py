@@ -654,6 +654,7 @@ def new_splits(table: Table) -> Splits:
         lost=np.zeros(depth),
         found=np.full(depth, -1, np.int64),
         core=whole(depth, n_words),
+        proven=np.zeros(depth),
         point=np.zeros((depth, k + 1)),
         solution=np.zeros(k + 1),
         spare=Polytope(np.zeros((M, k + 1)), whole(M, FACET_WORDS)),

@@ -269,8 +269,8 @@ class Splits(NamedTuple):
         (D,) sides of it that were asked for.
     best, lost, found
         (D,) least value found, or the budget; least bound that was lost; the tree, or -1.
-    core
-        (D, W) groups that prove the value.
+    core, proven
+        (D, W) groups that prove the value, and (D,) what they prove, if no better tree was found.
     point
         (D, K + 1) the middle of the present polytope, or a hyperplane.
     solution
@@ -317,6 +317,7 @@ class Splits(NamedTuple):
     lost: FloatArray
     found: IntArray
     core: IntArray
+    proven: FloatArray
     point: FloatArray
     solution: FloatArray
     spare: Polytope
@@ -372,49 +373,59 @@ def least_charges(table: Table, groups: IntArray, n: int) -> float:
 
 
 @kernel
-def join_charged(charge: FloatArray, order: IntArray, words: IntArray, value: float, core: IntArray) -> bool:
-    """Add to a core groups of a set until those in it are charged a value; return whether they are."""
+def join_charged(charge: FloatArray, order: IntArray, words: IntArray, value: float, core: IntArray) -> float:
+    """Add to a core groups of a set until those in it are charged a value; return what they are charged."""
     total = 0.0
     for g in range(len(charge)):
         if has(core, g) and has(words, g):
             total += charge[g]
     for r in range(len(order)):
         if total >= value:
-            return True
+            break
         g = order[r]
         if has(words, g) and not has(core, g):
             put(core, g)
             total += charge[g]
-    return total >= value
+    return total
 
 
 @kernel
-def explain(table: Table, cores: Cores, level: int, words: IntArray, value: float, core: IntArray) -> None:
-    """Add to a core groups of a set that alone are worth at least a value from a level on."""
+def explain(table: Table, cores: Cores, level: int, words: IntArray, value: float, core: IntArray) -> float:
+    """Add to a core groups of a set that alone are worth at least a value from a level on; return what they are worth."""
     if value <= 0.0:
-        return
-    complete = True
+        return 0.0
+    complete, proven, tiny = True, float("inf"), table.tiny
     for own in range(level, len(table.rest)):
-        if value > table.rest[own] + table.tiny:
-            need = value - table.rest[own] - table.tiny
-            complete &= join_charged(table.least, table.by_least, words, need, core)
+        if value > table.rest[own] + tiny:
+            need = value - table.rest[own] - tiny
+            total = join_charged(table.least, table.by_least, words, need, core)
+            complete &= total >= need
+            proven = min(proven, table.rest[own] + total)
+        else:
+            proven = min(proven, table.rest[own])
         for i in range(table.begin[own], table.begin[own + 1]):
-            need = value - table.price[i] - table.tiny
+            need = value - table.price[i] - tiny
             if need <= 0.0:
+                proven = min(proven, table.price[i])
                 break
-            at = find(cores, i, words, need - table.tiny)
+            at = find(cores, i, words, need - tiny)
             if at < 0:
                 complete = False
                 break
             join(core, cores.words[at])
+            proven = min(proven, table.price[i] + cores.value[at])
         if not complete:
             break
     for label in range(2):
         if complete:
-            need = value - table.tiny
-            complete = join_charged(table.charges[label], table.heavy[label], words, need, core)
+            need = value - tiny
+            total = join_charged(table.charges[label], table.heavy[label], words, need, core)
+            complete = total >= need
+            proven = min(proven, total)
     if not complete:
         join(core, words)
+        return value
+    return max(value, proven)
 
 
 # ---------------------------------------------------------------------- trees
@@ -580,6 +591,7 @@ def begin_split(table: Table, sets: Sets, splits: Splits, level: int, budget: fl
     first[n] = at
     splits.n_cells[level], splits.n_trail[level], splits.depth[level] = n, 0, 0
     splits.best[level], splits.lost[level], splits.found[level] = budget, float("inf"), -1
+    splits.proven[level] = float("inf")
     for w in range(splits.core.shape[1]):
         splits.core[level, w] = 0
         splits.side[level, 0, 0, w], splits.side[level, 0, 1, w] = 0, 0
@@ -753,13 +765,13 @@ def representative(splits: Splits, level: int, c: int) -> int:
 
 
 @kernel
-def charge_for_core(splits: Splits, level: int, best: float) -> None:
-    """Keep charges that reach the best value, those first that the core has already."""
+def charge_for_core(splits: Splits, level: int, best: float) -> float:
+    """Keep charges that reach the best value, those first that the core has already; return their sum."""
     total = 0.0
     for again in range(2):
         for c in range(splits.n_cells[level]):
-            if total >= best:
-                return
+            if total >= best and again == 1:
+                return total
             side = splits.state[level, c]
             left, right = splits.charge[0, c], splits.charge[1, c]
             pay, why = min(left, right), CHARGED_LEFT | CHARGED_RIGHT
@@ -769,16 +781,16 @@ def charge_for_core(splits: Splits, level: int, best: float) -> None:
             if pay > 0.0 and is_kept == (again == 0):
                 total += pay
                 splits.kept[c] |= why
-    keep_conflicts(splits, level, best - total)
+    return total + keep_conflicts(splits, level, best - total)
 
 
 @kernel
-def keep_conflicts(splits: Splits, level: int, needed: float) -> None:
-    """Keep the cells of conflicts that cost an amount together at the present node."""
+def keep_conflicts(splits: Splits, level: int, needed: float) -> float:
+    """Keep the cells of conflicts that cost an amount together at the present node; return what they cost."""
     conflicts, total = splits.conflicts, 0.0
     for q in range(conflicts.n[0] - 1, -1, -1):
         if total >= needed:
-            return
+            break
         if conflicts.worth[q] > 0.0:
             total += conflicts.worth[q]
             for r in range(conflicts.size[q]):
@@ -786,6 +798,7 @@ def keep_conflicts(splits: Splits, level: int, needed: float) -> None:
                 splits.kept[c] |= PLACED
                 if splits.state[level, c] == OPEN:
                     splits.kept[c] |= CHARGED_LEFT | CHARGED_RIGHT
+    return total
 
 
 @kernel
@@ -897,7 +910,7 @@ def search_last(table: Table, sets: Sets, splits: Splits, stop: IntArray, level:
         if packed == float("inf"):
             keep_conflicts(splits, level, packed)
         elif cost + packed >= best - tiny:
-            charge_for_core(splits, level, best)
+            splits.proven[level] = min(splits.proven[level], charge_for_core(splits, level, best))
         else:
             for c in range(n):
                 if pick < 0 and splits.state[level, c] == OPEN:
@@ -1016,12 +1029,13 @@ def begin_set(table: Table, cores: Cores, pool: Pool, sets: Sets, level: int) ->
 
 @kernel
 def prove(table: Table, cores: Cores, splits: Splits, level: int, depth: int, best: float) -> None:
-    """Add to the core of a split what proves that the present node is worth at least an amount."""
+    """Add to the core of a split what proves that the present node is worth at least an amount, and maybe more."""
     left, right = splits.bound[level, depth, 0], splits.bound[level, depth, 1]
     from_left = max(0.0, best - right)
     side, core = splits.side[level, depth], splits.core[level]
-    explain(table, cores, level + 1, side[0], min(from_left, left), core)
-    explain(table, cores, level + 1, side[1], min(best - from_left, right), core)
+    proven = explain(table, cores, level + 1, side[0], min(from_left, left), core)
+    proven += explain(table, cores, level + 1, side[1], min(best - from_left, right), core)
+    splits.proven[level] = min(splits.proven[level], proven)
 
 
 @kernel
@@ -1263,6 +1277,8 @@ def search(
             if splits.lost[level] < value - tiny:
                 value = splits.lost[level]
                 join(splits.core[level], sets.words[level])
+            elif found < 0 and splits.proven[level] < float("inf"):
+                value = max(value, splits.proven[level])
             if value > tiny and (level > 0 or last == 0):
                 insert(cores, i, value, splits.core[level])
             if level == top:
