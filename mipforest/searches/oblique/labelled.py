@@ -637,7 +637,6 @@ def new_splits(table: Table) -> Splits:
         state=np.full((depth, n_groups), OPEN, np.int64),
         trail=whole(depth, n_groups),
         n_trail=whole(depth),
-        reach=np.zeros((depth, n_groups)),
         V=np.zeros((depth, DEPTHS, M, k + 1)),
         facets=whole(depth, DEPTHS, M, FACET_WORDS),
         n_vertices=whole(depth, DEPTHS),

@@ -35,6 +35,8 @@ above it cores of L and of R for two amounts that sum up to the bound. Proof: ta
 polytope is cut by groups of C only, so that a group of C that is sent to one side in the proof for S is sent there for
 C. A conflict whose cells are in C holds for C. So each leaf is empty, has a cell of C without a side, or holds parts of
 L and R that prove its bound. When the best value falls during the search, the leaves before had reached a larger one.
+Charges and values of cores come whole, so that a node's bound is often proven to be more than B. Groups that are added
+later take nothing from it. Where no better tree was found, the core is kept with the least of these bounds.
 
 **Value of a child.** Trees found are kept, with what each group pays in them: the cheapest one for a set is an upper
 bound, and cores are a lower one. Where they do not meet, the support of the least bound is searched, which yields a
@@ -84,6 +86,7 @@ from mipforest.searches.oblique.polytopes import (
     Polytope,
     copy,
     least_and_greatest,
+    may_go,
     score_of,
     send,
     write_box,
@@ -253,8 +256,6 @@ class Splits(NamedTuple):
         (D, G), (D, G + 1), (D,) groups of its cells, and how many cells there are.
     state, trail, n_trail
         (D, G), (D, G), (D,) side of each cell, the cells that have one in order, and how many these are.
-    reach
-        (D, G) how far the polytope reaches both ways at an open cell.
     V, facets, n_vertices
         (D, E, M, K + 1), (D, E, M, 2), (D, E) polytopes of the open nodes.
     side, bound, tree
@@ -300,7 +301,6 @@ class Splits(NamedTuple):
     state: IntArray
     trail: IntArray
     n_trail: IntArray
-    reach: FloatArray
     V: FloatArray
     facets: IntArray
     n_vertices: IntArray
@@ -391,7 +391,12 @@ def join_charged(charge: FloatArray, order: IntArray, words: IntArray, value: fl
 
 @kernel
 def explain(table: Table, cores: Cores, level: int, words: IntArray, value: float, core: IntArray) -> float:
-    """Add to a core groups of a set that alone are worth at least a value from a level on; return what they are worth."""
+    """Add to a core groups of a set that alone are worth at least a value from a level on.
+
+    Returns
+    -------
+    What they are worth at least: the value or more.
+    """
     if value <= 0.0:
         return 0.0
     complete, proven, tiny = True, float("inf"), table.tiny
@@ -612,26 +617,29 @@ def decide(splits: Splits, level: int, c: int, side: int) -> None:
 
 
 @kernel
-def write_ranges(table: Table, splits: Splits, level: int, c: int) -> int:
-    """Return where an open cell may go over the polytope of the present node: bits 1 (left), 2 (right).
+def sides_left(table: Table, splits: Splits, level: int, c: int) -> int:
+    """Return where a cell may go over the polytope of the present node: bits 1 (left), 2 (right)."""
+    depth = splits.depth[level]
+    one = Polytope(splits.V[level, depth], splits.facets[level, depth])
+    n, d, may = splits.n_vertices[level, depth], table.n_features[splits.support[level]] + 1, 3
+    for r in range(splits.first[level, c], splits.first[level, c + 1]):
+        may &= may_go(one, n, splits.X[level, r], d, -table.tolerance, -table.gap + table.tolerance)
+        if may == 0:
+            break
+    return may
 
-    Write how far the polytope reaches both ways at it.
-    """
+
+@kernel
+def reach_of(table: Table, splits: Splits, level: int, c: int) -> float:
+    """Return how far the polytope of the present node reaches both ways at a cell."""
     depth = splits.depth[level]
     one = Polytope(splits.V[level, depth], splits.facets[level, depth])
     n, d = splits.n_vertices[level, depth], table.n_features[splits.support[level]] + 1
-    may, reach = 3, float("inf")
+    reach = float("inf")
     for r in range(splits.first[level, c], splits.first[level, c + 1]):
-        low, high = least_and_greatest(one, n, splits.X[level, r], d)
-        if high < -table.tolerance:
-            may &= 1
-        if low > -table.gap + table.tolerance:
-            may &= 2
-        if may == 0:
-            break
-        reach = min(reach, min(high, -low))
-    splits.reach[level, c] = reach
-    return may
+        least, greatest = least_and_greatest(one, n, splits.X[level, r], d)
+        reach = min(reach, min(greatest, -least))
+    return reach
 
 
 @kernel
@@ -1054,7 +1062,7 @@ def begin_node(table: Table, pool: Pool, splits: Splits, level: int) -> bool:
             if depth == 0 or c != splits.cell[level, depth - 1]:
                 continue
         else:
-            may = write_ranges(table, splits, level, c)
+            may = sides_left(table, splits, level, c)
             if may == 0:
                 put(splits.core[level], representative(splits, level, c))
                 return False
@@ -1090,7 +1098,8 @@ def try_middle(table: Table, pool: Pool, splits: Splits, level: int) -> tuple[fl
     point, tree = splits.point[level], splits.tree[level, depth]
     write_middle(one, splits.n_vertices[level, depth], d, point)
     value = splits.bound[level, depth, 0] + splits.bound[level, depth, 1]
-    score, pick, most, tolerance = -1.0, -1, 8.0 * table.unit, table.tolerance + 4 * ON
+    score, pick, spare = -1.0, -1, -1
+    most, tolerance = 8.0 * table.unit, table.tolerance + 4 * ON
     for c in range(splits.n_cells[level]):
         if splits.state[level, c] != OPEN:
             continue
@@ -1100,9 +1109,18 @@ def try_middle(table: Table, pool: Pool, splits: Splits, level: int) -> tuple[fl
         side = side_at(point, splits.X[level], begin, end, d, table.gap, tolerance)
         value += float("inf") if side == OPEN else left if side == LEFT else right
         low, high = min(left, right), max(left, right)
-        now = (min(low, most) + 0.05 * min(high, most) + 1e-4 * table.unit) * splits.reach[level, c]
-        if now > score:
-            score, pick = now, c
+        if high > 0.0:
+            now = (min(low, most) + 0.05 * min(high, most)) * reach_of(table, splits, level, c)
+            if now > score:
+                score, pick = now, c
+        else:
+            spare = c
+    if pick < 0 and spare >= 0:
+        for c in range(splits.n_cells[level]):
+            if splits.state[level, c] == OPEN:
+                now = reach_of(table, splits, level, c)
+                if now > score:
+                    score, pick = now, c
     return value, pick
 
 
