@@ -82,6 +82,14 @@ def move(cores: Cores, source: int, to: int) -> None:
 
 
 @kernel
+def write(cores: Cores, at: int, value: float, words: IntArray) -> None:
+    """Write a core to a place."""
+    cores.value[at], cores.born[at] = value, 1
+    for w in range(len(words)):
+        cores.words[at, w] = words[w]
+
+
+@kernel
 def first_from(cores: Cores, i: int, value: float) -> int:
     """Return the place of the first core of a support that is worth at least a value, or the place behind them all."""
     low, high = cores.begin[i], cores.begin[i] + cores.size[i]
@@ -128,24 +136,25 @@ def insert(cores: Cores, i: int, value: float, words: IntArray) -> None:
         if kept < at:
             move(cores, at, kept)
         kept += 1
+    cores.size[i] = kept - begin
+    place = first_from(cores, i, value)
     if kept - begin >= MOST_CORES:  # the weakest one goes
-        for at in range(begin + 1, kept):
-            move(cores, at, at - 1)
-        kept -= 1
+        if place > begin:
+            for at in range(begin + 1, place):
+                move(cores, at, at - 1)
+            write(cores, place - 1, value, words)
+        return
     if kept - begin >= cores.space[i]:
         begin, space = cores.n[0], max(FIRST_SPACE, 2 * cores.space[i])
         for at in range(cores.begin[i], kept):
             move(cores, at, begin + at - cores.begin[i])
         kept += begin - cores.begin[i]
+        place += begin - cores.begin[i]
         cores.begin[i], cores.space[i] = begin, space
         cores.n[0] += space
-    cores.size[i] = kept - begin
-    place = first_from(cores, i, value)
     for at in range(kept, place, -1):
         move(cores, at - 1, at)
-    cores.value[place], cores.born[place] = value, 1
-    for w in range(len(words)):
-        cores.words[place, w] = words[w]
+    write(cores, place, value, words)
     cores.size[i] += 1
 
 

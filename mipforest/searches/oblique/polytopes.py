@@ -5,8 +5,8 @@ beside the facets through each, as bits of two words. Over a polytope the scores
 the interval between the least and the greatest score of a vertex, so that where a point may go is known exactly, and
 not only up to a relaxation as over a box. A half-space cuts it: the vertices beyond go, and each edge between a vertex
 that stays and one that goes has a new vertex. Two vertices share an edge where no third one lies on all facets that
-they share; one that lies on d facets only has an edge along any d - 1 of them. Facets without a vertex free their bit.
-Where there are too many facets or vertices at a time, a cut is refused.
+they share; where one of them lies on d facets only, it has an edge along any d - 1 of these. Facets without a vertex
+free their bit. Where there are too many facets or vertices at a time, a cut is refused.
 
 Source: T. S. Motzkin, H. Raiffa, G. L. Thompson, R. M. Thrall, *The double description method*, 1953.
 """
@@ -144,6 +144,27 @@ def least_and_greatest(one: Polytope, n: int, x: FloatArray, d: int) -> tuple[fl
 
 
 @kernel
+def may_go(one: Polytope, n: int, x: FloatArray, d: int, least_right: float, greatest_left: float) -> int:
+    """Return where a point (d - 1,) may go over a polytope: bits 1 (left), 2 (right).
+
+    It may go right where some score is at least ``least_right``, left where one is at most ``greatest_left``. Few
+    vertices are looked at where both are so.
+    """
+    may = 0
+    for i in range(n):
+        score = one.V[i, d - 1]
+        for q in range(d - 1):
+            score += one.V[i, q] * x[q]
+        if score >= least_right:
+            may |= 2
+        if score <= greatest_left:
+            may |= 1
+        if may == 3:
+            break
+    return may
+
+
+@kernel
 def free_bit(used: int) -> int:
     """Return the first bit that is not used, as a power of two; 0 where all are."""
     for q in range(BITS):
@@ -163,12 +184,18 @@ def count_bits(word: int) -> int:
 
 
 @kernel
-def are_adjacent(one: Polytope, n: int, i: int, j: int, both0: int, both1: int) -> bool:
-    """Return whether no third vertex lies on all facets that two vertices share."""
+def third_on(one: Polytope, n: int, i: int, j: int, both0: int, both1: int, guess: int) -> int:
+    """Return a third vertex on all facets that two vertices share, with a guess that is looked at first; -1 for none.
+
+    Two vertices without a third one share an edge.
+    """
+    r = guess
+    if (one.facets[r, 0] & both0) == both0 and (one.facets[r, 1] & both1) == both1 and r != i and r != j:
+        return r
     for r in range(n):
         if (one.facets[r, 0] & both0) == both0 and (one.facets[r, 1] & both1) == both1 and r != i and r != j:
-            return False
-    return True
+            return r
+    return -1
 
 
 @kernel
@@ -208,14 +235,17 @@ def cut(one: Polytope, n: int, d: int, room: CutSpace, to: Polytope) -> int:
     for a in range(n_inside):
         i = room.inside[a]
         own0, own1 = one.facets[i, 0], one.facets[i, 1]
-        is_simple = count_bits(own0) + count_bits(own1) == d
+        is_simple, guess = count_bits(own0) + count_bits(own1) == d, 0
         for b in range(n_outside):
             j = room.outside[b]
             both0, both1 = own0 & one.facets[j, 0], own1 & one.facets[j, 1]
             if count_bits(both0) + count_bits(both1) < d - 1:
                 continue
-            if not is_simple and not are_adjacent(one, n, i, j, both0, both1):
-                continue
+            if not is_simple and count_bits(one.facets[j, 0]) + count_bits(one.facets[j, 1]) != d:
+                third = third_on(one, n, i, j, both0, both1, guess)
+                if third >= 0:
+                    guess = third
+                    continue
             if m >= len(to.V):
                 return TOO_MANY
             share = score[i] / (score[i] - score[j])

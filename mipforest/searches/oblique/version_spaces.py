@@ -35,6 +35,8 @@ above it cores of L and of R for two amounts that sum up to the bound. Proof: ta
 polytope is cut by groups of C only, so that a group of C that is sent to one side in the proof for S is sent there for
 C. A conflict whose cells are in C holds for C. So each leaf is empty, has a cell of C without a side, or holds parts of
 L and R that prove its bound. When the best value falls during the search, the leaves before had reached a larger one.
+Charges and values of cores come whole, so that a node's bound is often proven to be more than B. Groups that are added
+later take nothing from it. Where no better tree was found, the core is kept with the least of these bounds.
 
 **Value of a child.** Trees found are kept, with what each group pays in them: the cheapest one for a set is an upper
 bound, and cores are a lower one. Where they do not meet, the support of the least bound is searched, which yields a
@@ -84,6 +86,7 @@ from mipforest.searches.oblique.polytopes import (
     Polytope,
     copy,
     least_and_greatest,
+    may_go,
     score_of,
     send,
     write_box,
@@ -253,8 +256,6 @@ class Splits(NamedTuple):
         (D, G), (D, G + 1), (D,) groups of its cells, and how many cells there are.
     state, trail, n_trail
         (D, G), (D, G), (D,) side of each cell, the cells that have one in order, and how many these are.
-    reach
-        (D, G) how far the polytope reaches both ways at an open cell.
     V, facets, n_vertices
         (D, E, M, K + 1), (D, E, M, 2), (D, E) polytopes of the open nodes.
     side, bound, tree
@@ -269,8 +270,8 @@ class Splits(NamedTuple):
         (D,) sides of it that were asked for.
     best, lost, found
         (D,) least value found, or the budget; least bound that was lost; the tree, or -1.
-    core
-        (D, W) groups that prove the value.
+    core, proven
+        (D, W) groups that prove the value, and (D,) what they prove, if no better tree was found.
     point
         (D, K + 1) the middle of the present polytope, or a hyperplane.
     solution
@@ -300,7 +301,6 @@ class Splits(NamedTuple):
     state: IntArray
     trail: IntArray
     n_trail: IntArray
-    reach: FloatArray
     V: FloatArray
     facets: IntArray
     n_vertices: IntArray
@@ -317,6 +317,7 @@ class Splits(NamedTuple):
     lost: FloatArray
     found: IntArray
     core: IntArray
+    proven: FloatArray
     point: FloatArray
     solution: FloatArray
     spare: Polytope
@@ -372,49 +373,64 @@ def least_charges(table: Table, groups: IntArray, n: int) -> float:
 
 
 @kernel
-def join_charged(charge: FloatArray, order: IntArray, words: IntArray, value: float, core: IntArray) -> bool:
-    """Add to a core groups of a set until those in it are charged a value; return whether they are."""
+def join_charged(charge: FloatArray, order: IntArray, words: IntArray, value: float, core: IntArray) -> float:
+    """Add to a core groups of a set until those in it are charged a value; return what they are charged."""
     total = 0.0
     for g in range(len(charge)):
         if has(core, g) and has(words, g):
             total += charge[g]
     for r in range(len(order)):
         if total >= value:
-            return True
+            break
         g = order[r]
         if has(words, g) and not has(core, g):
             put(core, g)
             total += charge[g]
-    return total >= value
+    return total
 
 
 @kernel
-def explain(table: Table, cores: Cores, level: int, words: IntArray, value: float, core: IntArray) -> None:
-    """Add to a core groups of a set that alone are worth at least a value from a level on."""
+def explain(table: Table, cores: Cores, level: int, words: IntArray, value: float, core: IntArray) -> float:
+    """Add to a core groups of a set that alone are worth at least a value from a level on.
+
+    Returns
+    -------
+    What they are worth at least: the value or more.
+    """
     if value <= 0.0:
-        return
-    complete = True
+        return 0.0
+    complete, proven, tiny = True, float("inf"), table.tiny
     for own in range(level, len(table.rest)):
-        if value > table.rest[own] + table.tiny:
-            need = value - table.rest[own] - table.tiny
-            complete &= join_charged(table.least, table.by_least, words, need, core)
+        if value > table.rest[own] + tiny:
+            need = value - table.rest[own] - tiny
+            total = join_charged(table.least, table.by_least, words, need, core)
+            complete &= total >= need
+            proven = min(proven, table.rest[own] + total)
+        else:
+            proven = min(proven, table.rest[own])
         for i in range(table.begin[own], table.begin[own + 1]):
-            need = value - table.price[i] - table.tiny
+            need = value - table.price[i] - tiny
             if need <= 0.0:
+                proven = min(proven, table.price[i])
                 break
-            at = find(cores, i, words, need - table.tiny)
+            at = find(cores, i, words, need - tiny)
             if at < 0:
                 complete = False
                 break
             join(core, cores.words[at])
+            proven = min(proven, table.price[i] + cores.value[at])
         if not complete:
             break
     for label in range(2):
         if complete:
-            need = value - table.tiny
-            complete = join_charged(table.charges[label], table.heavy[label], words, need, core)
+            need = value - tiny
+            total = join_charged(table.charges[label], table.heavy[label], words, need, core)
+            complete = total >= need
+            proven = min(proven, total)
     if not complete:
         join(core, words)
+        return value
+    return max(value, proven)
 
 
 # ---------------------------------------------------------------------- trees
@@ -580,6 +596,7 @@ def begin_split(table: Table, sets: Sets, splits: Splits, level: int, budget: fl
     first[n] = at
     splits.n_cells[level], splits.n_trail[level], splits.depth[level] = n, 0, 0
     splits.best[level], splits.lost[level], splits.found[level] = budget, float("inf"), -1
+    splits.proven[level] = float("inf")
     for w in range(splits.core.shape[1]):
         splits.core[level, w] = 0
         splits.side[level, 0, 0, w], splits.side[level, 0, 1, w] = 0, 0
@@ -600,26 +617,29 @@ def decide(splits: Splits, level: int, c: int, side: int) -> None:
 
 
 @kernel
-def write_ranges(table: Table, splits: Splits, level: int, c: int) -> int:
-    """Return where an open cell may go over the polytope of the present node: bits 1 (left), 2 (right).
+def sides_left(table: Table, splits: Splits, level: int, c: int) -> int:
+    """Return where a cell may go over the polytope of the present node: bits 1 (left), 2 (right)."""
+    depth = splits.depth[level]
+    one = Polytope(splits.V[level, depth], splits.facets[level, depth])
+    n, d, may = splits.n_vertices[level, depth], table.n_features[splits.support[level]] + 1, 3
+    for r in range(splits.first[level, c], splits.first[level, c + 1]):
+        may &= may_go(one, n, splits.X[level, r], d, -table.tolerance, -table.gap + table.tolerance)
+        if may == 0:
+            break
+    return may
 
-    Write how far the polytope reaches both ways at it.
-    """
+
+@kernel
+def reach_of(table: Table, splits: Splits, level: int, c: int) -> float:
+    """Return how far the polytope of the present node reaches both ways at a cell."""
     depth = splits.depth[level]
     one = Polytope(splits.V[level, depth], splits.facets[level, depth])
     n, d = splits.n_vertices[level, depth], table.n_features[splits.support[level]] + 1
-    may, reach = 3, float("inf")
+    reach = float("inf")
     for r in range(splits.first[level, c], splits.first[level, c + 1]):
-        low, high = least_and_greatest(one, n, splits.X[level, r], d)
-        if high < -table.tolerance:
-            may &= 1
-        if low > -table.gap + table.tolerance:
-            may &= 2
-        if may == 0:
-            break
-        reach = min(reach, min(high, -low))
-    splits.reach[level, c] = reach
-    return may
+        least, greatest = least_and_greatest(one, n, splits.X[level, r], d)
+        reach = min(reach, min(greatest, -least))
+    return reach
 
 
 @kernel
@@ -753,13 +773,13 @@ def representative(splits: Splits, level: int, c: int) -> int:
 
 
 @kernel
-def charge_for_core(splits: Splits, level: int, best: float) -> None:
-    """Keep charges that reach the best value, those first that the core has already."""
+def charge_for_core(splits: Splits, level: int, best: float) -> float:
+    """Keep charges that reach the best value, those first that the core has already; return their sum."""
     total = 0.0
     for again in range(2):
         for c in range(splits.n_cells[level]):
-            if total >= best:
-                return
+            if total >= best and again == 1:
+                return total
             side = splits.state[level, c]
             left, right = splits.charge[0, c], splits.charge[1, c]
             pay, why = min(left, right), CHARGED_LEFT | CHARGED_RIGHT
@@ -769,16 +789,16 @@ def charge_for_core(splits: Splits, level: int, best: float) -> None:
             if pay > 0.0 and is_kept == (again == 0):
                 total += pay
                 splits.kept[c] |= why
-    keep_conflicts(splits, level, best - total)
+    return total + keep_conflicts(splits, level, best - total)
 
 
 @kernel
-def keep_conflicts(splits: Splits, level: int, needed: float) -> None:
-    """Keep the cells of conflicts that cost an amount together at the present node."""
+def keep_conflicts(splits: Splits, level: int, needed: float) -> float:
+    """Keep the cells of conflicts that cost an amount together at the present node; return what they cost."""
     conflicts, total = splits.conflicts, 0.0
     for q in range(conflicts.n[0] - 1, -1, -1):
         if total >= needed:
-            return
+            break
         if conflicts.worth[q] > 0.0:
             total += conflicts.worth[q]
             for r in range(conflicts.size[q]):
@@ -786,6 +806,7 @@ def keep_conflicts(splits: Splits, level: int, needed: float) -> None:
                 splits.kept[c] |= PLACED
                 if splits.state[level, c] == OPEN:
                     splits.kept[c] |= CHARGED_LEFT | CHARGED_RIGHT
+    return total
 
 
 @kernel
@@ -897,7 +918,7 @@ def search_last(table: Table, sets: Sets, splits: Splits, stop: IntArray, level:
         if packed == float("inf"):
             keep_conflicts(splits, level, packed)
         elif cost + packed >= best - tiny:
-            charge_for_core(splits, level, best)
+            splits.proven[level] = min(splits.proven[level], charge_for_core(splits, level, best))
         else:
             for c in range(n):
                 if pick < 0 and splits.state[level, c] == OPEN:
@@ -1016,12 +1037,13 @@ def begin_set(table: Table, cores: Cores, pool: Pool, sets: Sets, level: int) ->
 
 @kernel
 def prove(table: Table, cores: Cores, splits: Splits, level: int, depth: int, best: float) -> None:
-    """Add to the core of a split what proves that the present node is worth at least an amount."""
+    """Add to the core of a split what proves that the present node is worth at least an amount, and maybe more."""
     left, right = splits.bound[level, depth, 0], splits.bound[level, depth, 1]
     from_left = max(0.0, best - right)
     side, core = splits.side[level, depth], splits.core[level]
-    explain(table, cores, level + 1, side[0], min(from_left, left), core)
-    explain(table, cores, level + 1, side[1], min(best - from_left, right), core)
+    proven = explain(table, cores, level + 1, side[0], min(from_left, left), core)
+    proven += explain(table, cores, level + 1, side[1], min(best - from_left, right), core)
+    splits.proven[level] = min(splits.proven[level], proven)
 
 
 @kernel
@@ -1040,7 +1062,7 @@ def begin_node(table: Table, pool: Pool, splits: Splits, level: int) -> bool:
             if depth == 0 or c != splits.cell[level, depth - 1]:
                 continue
         else:
-            may = write_ranges(table, splits, level, c)
+            may = sides_left(table, splits, level, c)
             if may == 0:
                 put(splits.core[level], representative(splits, level, c))
                 return False
@@ -1076,7 +1098,8 @@ def try_middle(table: Table, pool: Pool, splits: Splits, level: int) -> tuple[fl
     point, tree = splits.point[level], splits.tree[level, depth]
     write_middle(one, splits.n_vertices[level, depth], d, point)
     value = splits.bound[level, depth, 0] + splits.bound[level, depth, 1]
-    score, pick, most, tolerance = -1.0, -1, 8.0 * table.unit, table.tolerance + 4 * ON
+    score, pick, spare = -1.0, -1, -1
+    most, tolerance = 8.0 * table.unit, table.tolerance + 4 * ON
     for c in range(splits.n_cells[level]):
         if splits.state[level, c] != OPEN:
             continue
@@ -1086,9 +1109,18 @@ def try_middle(table: Table, pool: Pool, splits: Splits, level: int) -> tuple[fl
         side = side_at(point, splits.X[level], begin, end, d, table.gap, tolerance)
         value += float("inf") if side == OPEN else left if side == LEFT else right
         low, high = min(left, right), max(left, right)
-        now = (min(low, most) + 0.05 * min(high, most) + 1e-4 * table.unit) * splits.reach[level, c]
-        if now > score:
-            score, pick = now, c
+        if high > 0.0:
+            now = (min(low, most) + 0.05 * min(high, most)) * reach_of(table, splits, level, c)
+            if now > score:
+                score, pick = now, c
+        else:
+            spare = c
+    if pick < 0 and spare >= 0:
+        for c in range(splits.n_cells[level]):
+            if splits.state[level, c] == OPEN:
+                now = reach_of(table, splits, level, c)
+                if now > score:
+                    score, pick = now, c
     return value, pick
 
 
@@ -1263,6 +1295,8 @@ def search(
             if splits.lost[level] < value - tiny:
                 value = splits.lost[level]
                 join(splits.core[level], sets.words[level])
+            elif found < 0 and splits.proven[level] < float("inf"):
+                value = max(value, splits.proven[level])
             if value > tiny and (level > 0 or last == 0):
                 insert(cores, i, value, splits.core[level])
             if level == top:
