@@ -93,6 +93,8 @@ class ModelOperations(ABC):
     takes_sets: ClassVar[bool] = False
     #: Whether its targets are hazard ratios of samples with times; these are refused otherwise.
     takes_times: ClassVar[bool] = False
+    #: Whether samples without a label count; data that have some are refused otherwise.
+    takes_unlabelled: ClassVar[bool] = False
     #: The score that tunes it, and measures it in place of errors, where that is not the first of its task.
     tunes_by: ClassVar[str | None] = None
     #: Hyperparameters of related models that this one refuses, each with the reason as a clause.
