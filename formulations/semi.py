@@ -1,8 +1,9 @@
 r"""Semi-supervised trees: univariate splits, samples without a label, and known totals of their classes.
 
-Source: the model of J. P. Burgard, M. E. Pinheiro, M. Schmidt, *Mixed-integer linear optimization for semi-supervised
-optimal classification trees*, arXiv 2401.09848, for two classes and hyperplanes; here for univariate splits and any
-number of classes. Sample i = 1, ..., n has a label and m further ones have none. Of these, the number :math:`\tau_k` of
+Source: J. P. Burgard, M. E. Pinheiro, M. Schmidt, *Mixed-integer linear optimization for semi-supervised optimal
+classification trees*, arXiv 2401.09848. Their model S2OCT has hyperplanes and two classes, charges labelled samples
+their distances to the sides of a leaf of their class, and keeps samples without a label away from hyperplanes. What is
+taken of it here is the total and its slack, with the errors and splits of OCT and any number of classes. Sample i = 1, ..., n has a label and m further ones have none. Of these, the number :math:`\tau_k` of
 some or all classes k is known, as surveys and registers know it. With :math:`N_k(T)` the number of the m that tree T
 predicts class k, the tree minimises
 
@@ -14,8 +15,7 @@ predicts class k, the tree minimises
 with the charges, :math:`\hat L` and C of :mod:`formulations.oct`, and sums over the classes with a total.
 :math:`\xi` is the least number of predictions that have to change for every total to be met; of two classes it is the
 amount by which the number of the second one is missed, the paper's slack. :math:`\rho` is the price of each
-(``total_price``). :math:`N_{min}` counts samples of both kinds. The paper charges distances to hyperplanes as well,
-which univariate trees of OCT have none of.
+(``total_price``). :math:`N_{min}` counts samples of both kinds.
 
 **Rows.** Those of variant ``tight`` of :mod:`formulations.oct` by thresholds of all n + m samples, q for the labelled
 ones alone. For a group h of equal samples without a label, :math:`m_h` of them, and with :math:`s_{hkt}` the share of
@@ -32,17 +32,8 @@ it that reaches leaf t and is predicted class k there,
 
 For binary thresholds and labels s is 1 at the leaf that the group reaches and at its label, by (1) to (4).
 
-**Bounds** (variant ``tight``; ``valid`` leaves them out). For prices with :math:`-(1 - a) \le \mu_k \le a`,
-:math:`0 \le a \le 1`,
-
-.. math:: \xi(T) \ge \sum_k \mu_k (\tau_k - N_k(T)),
-
-as the right side is at most a times the first sum in :math:`\xi`, plus (1 - a) times the second one, and the best prices
-make it an equation. So a tree of least charges, where class k costs a sample without a label
-:math:`\rho (\max_j \mu_j - \mu_k)`, bounds all trees from below: it is one exact tree, and so is the best one for each
-threshold at the root, as for ``oct``. Prices are raised by cutting planes (Kelley, *The Cutting-Plane Method for Solving
-Convex Programs*, J. SIAM 8, 1960); each threshold keeps its best bound, which enters as row (i) of
-:mod:`formulations.oct`. Splits of all these trees get their best labels, and the best tree is the start.
+**Bounds.** The variant ``tight`` knows a lower bound for each threshold at the root, which enters as row (i) of
+:mod:`formulations.oct`, and a start: both are of :mod:`formulations.totals_search`. ``valid`` has neither.
 """
 
 from __future__ import annotations
@@ -52,7 +43,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from formulations.leaves import ClassTreeExpressions, PredictsClasses, check_class_data, with_cheapest_labels
 from formulations.oct import OctInstance, UnivariateLabels, label_gains
@@ -61,34 +52,24 @@ from formulations.splits.univariate import (
     ThresholdRouting,
     check_leaf_size,
     leaves_of,
-    root_values,
     without_splits,
 )
+from formulations.totals_search import TotalsSearch
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.table import Axis, text
 from mipforest.errors import did_you_mean, some_of
-from mipforest.heuristics.thresholds import find_thresholds, tree_of_thresholds
+from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.model import LinearExpr, Model
-from mipforest.objectives.leaf_losses import TableLoss
 from mipforest.problem.expressions import Expression
 from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.parameters import ParameterError, ParameterKind, parameter
-from mipforest.problem.structure import LabelSums, UnivariateProblem
+from mipforest.problem.structure import LabelSums
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
 #: Share of the samples without a label by which every total may be off, as a rounded share is; and at least one sample.
 ROUNDED = 0.01
-
-#: Most exact trees whose bounds are taken, at depth 1 and 2, and deeper, where each takes about a second or more.
-MAX_PRICES, MAX_PRICES_DEEPER = 12, 3
-
-#: Share of the step from the best prices to those that the cuts favour.
-STEP = 0.5
-
-#: Prices are not raised where this share of the price of all samples without a label, or of Lhat, is left to gain.
-SETTLED = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,7 +319,7 @@ class SemiOct(PredictsClasses, UnivariateLabels):
         if not len(instance.counted) or not len(group):
             return values
         z, K = leaves_of(tree, instance.routing.rows)[group], len(instance.data.classes)
-        away = (_predicted(tree, instance) - instance.total)[instance.counted]
+        away = (predicted_totals(tree, instance) - instance.total)[instance.counted]
         short, over = np.maximum(-away, 0.0), np.maximum(away, 0.0)
         return values | {
             "s": np.vstack([z * (tree.leaf_value == k) for k in range(K)]),
@@ -355,7 +336,7 @@ class SemiOct(PredictsClasses, UnivariateLabels):
             return float("inf")
         predicted = tree.leaf_value[leaf[: data.n]].astype(np.int64)
         losses = instance.loss.total(predicted, data.y, data.weights)
-        losses += self.total_price * instance.missed(_predicted(tree, instance))
+        losses += self.total_price * instance.missed(predicted_totals(tree, instance))
         return losses / instance.baseline + self.alpha * tree.n_splits
 
     def relabel(self, tree: Tree, instance: SemiInstance) -> Tree:
@@ -381,7 +362,7 @@ class SemiOct(PredictsClasses, UnivariateLabels):
         """State the predicted totals of the samples without a label beside the known ones."""
         if instance.data.unlabelled is None:
             return {}
-        predicted = _predicted(refined, instance)
+        predicted = predicted_totals(refined, instance)
         return {
             "samples without a label": len(instance.data.unlabelled),
             "predicted totals": dict(zip(instance.data.classes, map(int, predicted), strict=True)),
@@ -438,10 +419,10 @@ class SemiOct(PredictsClasses, UnivariateLabels):
 
     def _searched(self, instance: SemiInstance) -> tuple[Tree, RootValues]:
         """Raise the prices of totals; return the best tree that was found, and what is proven, in errors."""
-        return PriceSearch(self, instance).run()
+        return TotalsSearch(self, instance).run()
 
 
-def _predicted(tree: Tree, instance: SemiInstance) -> FloatArray:
+def predicted_totals(tree: Tree, instance: SemiInstance) -> FloatArray:
     """Return (K,) how many samples without a label a tree predicts each class."""
     X = instance.routed.X[instance.data.n :]
     labels = tree.leaf_value[tree.apply(X) - tree.topology.n_branches].astype(np.int64)
@@ -482,115 +463,3 @@ def _with_best_labels(tree: Tree, instance: SemiInstance, price: float) -> Tree:
     value = np.array(tree.leaf_value)
     value[used] = solved.x[: charged.size].reshape(-1, K).argmax(axis=1)
     return replace(tree, leaf_value=value)
-
-
-class PriceSearch:
-    """Exact trees under prices of totals: a bound for each threshold at the root, and a start.
-
-    Parameters
-    ----------
-    formulation, instance
-        What trees are of, and bound to.
-    """
-
-    def __init__(self, formulation: SemiOct, instance: SemiInstance) -> None:
-        self.formulation, self.instance = formulation, instance
-        self.price = formulation.total_price
-        self.counted = instance.counted
-        self.m = instance.routed.n - instance.data.n
-        n, K = instance.routed.n, len(instance.data.classes)
-        self.charges = np.zeros((n, K))
-        self.charges[: instance.data.n] = instance.charges
-        self.cuts: list[tuple[float, FloatArray]] = []
-
-    def run(self) -> tuple[Tree, RootValues]:
-        """Raise the prices, and return the best tree and what is proven, in units of the charges."""
-        formulation, instance = self.formulation, self.instance
-        depth, unit = instance.topology.depth, instance.baseline
-        best = formulation.start("cart", instance)
-        value = formulation.evaluate(best, instance) * unit
-        no_split = self._no_split()
-        prices, at_best = np.zeros(len(self.counted)), np.zeros(len(self.counted))
-        by_threshold, least, bound_at_best, ended = np.array([]), -np.inf, -np.inf, False
-        priced = bool(len(self.counted)) and self.m > 0 and self.price > 0
-        for _ in range((MAX_PRICES if depth <= 2 else MAX_PRICES_DEEPER) if priced else 1):
-            problem, constant = self._relaxed(prices)
-            # A cutoff would hide the best tree under these prices, which is a cut.
-            roots = root_values(problem, depth, no_split - constant, budget=instance.budget)
-            bounds, bound = roots.by_threshold + constant, min(roots.least + constant, no_split)
-            by_threshold = bounds if not len(by_threshold) else np.maximum(by_threshold, bounds)
-            least = max(least, bound)
-            if bound > bound_at_best:
-                bound_at_best, at_best = bound, prices
-            ended = roots.ended
-            if roots.chosen is not None:
-                splits = tree_of_thresholds(
-                    instance.data, instance.topology, problem.thresholds, roots.chosen
-                )
-                self._cut(splits, problem)
-                found = formulation.polish(splits, instance)
-                if (of_found := formulation.evaluate(found, instance) * unit) < value:
-                    best, value = found, of_found
-            least = max(least, min(float(by_threshold.min(initial=np.inf)), no_split))
-            slack = SETTLED * max(unit, self.price * self.m)
-            if not ended or value - least <= slack or not priced or instance.budget.expired:
-                break
-            favoured = self._favoured()
-            if favoured is None or favoured[1] - bound_at_best <= slack:
-                break
-            step = STEP if len(prices) > 2 else 1.0
-            prices = at_best + step * (favoured[0] - at_best)
-        return best, RootValues(by_threshold, no_split, min(least, value), None, ended)
-
-    def _no_split(self) -> float:
-        """Return the least charges and price of a tree without a split."""
-        charged, K = self.instance.charges.sum(axis=0), len(self.instance.data.classes)
-        missed = [self.instance.missed(self.m * np.eye(K)[k]) for k in range(K)] if self.m else np.zeros(K)
-        return float(min(charged + self.price * np.array(missed)))
-
-    def _relaxed(self, prices: FloatArray) -> tuple[UnivariateProblem, float]:
-        """Return the problem of trees under prices of the counted classes, and what its values are to be added to."""
-        instance, own = self.instance, np.zeros(self.charges.shape[1])
-        own[self.counted] = prices
-        table = self.charges.copy()
-        table[instance.data.n :] = self.price * (own.max(initial=0.0) - own)
-        constant = self.price * (float(prices @ instance.total[self.counted]) - self.m * own.max(initial=0.0))
-        problem = UnivariateProblem(
-            thresholds=instance.routing.thresholds,
-            y=table.argmin(axis=1),
-            loss=TableLoss(table),
-            weight=None,
-            split_cost=self.formulation.alpha * instance.baseline,
-            N_min=self.formulation.N_min,
-            unit=1.0,
-        )
-        return problem, constant
-
-    def _cut(self, splits: Tree, problem: UnivariateProblem) -> None:
-        """Keep what a tree, labelled as the prices like best, costs and by how much its predictions fall short."""
-        z, n = leaves_of(splits, self.instance.routed.X), self.instance.data.n
-        label = (z.T @ problem.statistics).argmin(axis=1)
-        charged = float((z[:n].T @ self.instance.charges)[np.arange(len(label)), label].sum())
-        predicted = np.bincount(label, weights=z[n:].sum(axis=0), minlength=self.charges.shape[1])
-        short = self.price * (self.instance.total - predicted)[self.counted]
-        self.cuts.append((charged + problem.split_cost * splits.n_splits, short))
-
-    def _favoured(self) -> tuple[FloatArray, float] | None:
-        """Return the prices that the cuts favour, and the bound that they leave; ``None`` without cuts."""
-        if not self.cuts:
-            return None
-        r = len(self.counted)
-        # Columns: prices, a, the bound.
-        A = [[*-short, 0.0, 1.0] for _, short in self.cuts]
-        b = [cost for cost, _ in self.cuts]
-        for k in range(r):
-            A += [[*np.eye(r)[k], -1.0, 0.0], [*-np.eye(r)[k], 1.0, 0.0]]
-            b += [0.0, 1.0]
-        # a >= mu_k, and mu_k >= a - 1.
-        solved = linprog(
-            [*np.zeros(r + 1), -1.0],
-            A_ub=np.array(A),
-            b_ub=np.array(b),
-            bounds=[*[(-1.0, 1.0)] * r, (0.0, 1.0), (None, None)],
-        )
-        return None if solved.x is None else (solved.x[:r], -solved.fun)
