@@ -92,7 +92,7 @@ from mipforest.model import LinearExpr, Model, Values
 from mipforest.problem.formulation import START_SHARE
 from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.parameters import ParameterError, parameter
-from mipforest.problem.structure import LabelSums, UnivariateProblem
+from mipforest.problem.structure import LabelSums, Structure, UnivariateProblem
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -134,13 +134,13 @@ class UnivariateLabels(LabelledTree):
         Least number of samples in a leaf that holds any, whatever they weigh.
     """
 
-    variants = ("tight", "valid", "paper")
+    variants: ClassVar[tuple[str, ...]] = ("tight", "valid", "paper")
     starts: ClassVar[tuple[str, ...]] = ("depth-two", "cart", "previous-depth")
     simple_start = "cart"
     least_objective = 0.0
     takes_weights = True
     takes_sets = True
-    structure_type = UnivariateProblem
+    structure_type: ClassVar[type[Structure] | None] = UnivariateProblem
     refused_parameters = ONE_FEATURE
     # Thresholds make the linear relaxation highly degenerate: the simplex method needs minutes for what an interior
     # point takes seconds for (banknote, depth 2: over 100 s against 10 s).
@@ -195,7 +195,7 @@ class UnivariateLabels(LabelledTree):
             bound = root_bound(m["u"][0], d[0], routing.thresholds, instance.roots)
             m.add("root_value", cost >= bound)  # (i)
 
-    def further_losses(self, m: Model, instance: OctInstance, left: LinearExpr) -> LinearExpr | float:  # noqa: ARG002
+    def further_losses(self, m: Model, instance: OctInstance, left: LinearExpr) -> LinearExpr | float:
         """Write what trees lose beside charges of samples, by thresholds; return it in units of the charges.
 
         Parameters
@@ -281,7 +281,9 @@ class UnivariateLabels(LabelledTree):
 
     def _searched(self, instance: OctInstance) -> tuple[Tree, RootValues]:
         """Search for the best tree; its value, and what is proven, are in errors."""
-        problem = replace(self.structure(instance), unit=1.0)
+        charges = self.structure(instance)
+        assert charges is not None
+        problem = replace(charges, unit=1.0)
         return search_by_root(
             self,
             instance,
@@ -291,7 +293,7 @@ class UnivariateLabels(LabelledTree):
             no_split=float(instance.charges.sum(axis=0).min()),
         )
 
-    def structure(self, instance: OctInstance) -> UnivariateProblem:
+    def structure(self, instance: OctInstance) -> UnivariateProblem | None:
         routing, data = instance.routing, instance.data
         return UnivariateProblem(
             thresholds=routing.thresholds if isinstance(routing, ThresholdRouting) else find_thresholds(data),

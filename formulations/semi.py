@@ -3,9 +3,11 @@ r"""Semi-supervised trees: univariate splits, samples without a label, and known
 Source: J. P. Burgard, M. E. Pinheiro, M. Schmidt, *Mixed-integer linear optimization for semi-supervised optimal
 classification trees*, arXiv 2401.09848. Their model S2OCT has hyperplanes and two classes, charges labelled samples
 their distances to the sides of a leaf of their class, and keeps samples without a label away from hyperplanes. What is
-taken of it here is the total and its slack, with the errors and splits of OCT and any number of classes. Sample i = 1, ..., n has a label and m further ones have none. Of these, the number :math:`\tau_k` of
-some or all classes k is known, as surveys and registers know it. With :math:`N_k(T)` the number of the m that tree T
-predicts class k, the tree minimises
+taken of it here is the total and its slack, with the errors and splits of OCT and any number of classes.
+
+Each of n samples i has a label, and m further ones have none. Of these, the number :math:`\tau_k` of some or all
+classes k is known, as surveys and registers know it. With :math:`N_k(T)` the number of the m that tree T predicts
+class k, the tree minimises
 
 .. math::
 
@@ -57,7 +59,7 @@ from formulations.splits.univariate import (
 from formulations.totals_search import TotalsSearch
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
-from mipforest.data.table import Axis, text
+from mipforest.data.table import Axis
 from mipforest.errors import did_you_mean, some_of
 from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.model import LinearExpr, Model
@@ -101,7 +103,9 @@ class Totals(ParameterKind):
             )
         names = [name.strip() for name, _, _ in parts]
         if len(set(names)) < len(names) and all(named):
-            raise ParameterError(f"parameter {parameter}={text!r} names a class twice; give one total for each")
+            raise ParameterError(
+                f"parameter {parameter}={text!r} names a class twice; give one total for each"
+            )
         return self.check(parameter, dict(zip(names, numbers, strict=True)) if all(named) else numbers)
 
     def check(self, parameter: str, value: Any) -> Any:
@@ -114,7 +118,8 @@ class Totals(ParameterKind):
         named = bool(given) and all(isinstance(one, tuple) and len(one) == 2 for one in given)
         numbers = [one[1] for one in given] if named else given
         if not given or not all(
-            isinstance(one, int | float | np.integer | np.floating) and not isinstance(one, bool) for one in numbers
+            isinstance(one, int | float | np.integer | np.floating) and not isinstance(one, bool)
+            for one in numbers
         ):
             raise ParameterError(
                 f"parameter {parameter} is {value!r}; give a number for each class, or by the name of some of them"
@@ -150,13 +155,12 @@ class Totals(ParameterKind):
         if asked is None:
             if m:
                 raise ParameterError(
-                    f"parameter totals is needed: {data.name} has {m} samples without a label; give the number or share "
-                    f"of these in some class ({some_of(data.classes)}), such as totals={data.classes[-1]}:0.5"
+                    f"parameter totals is needed: {data.name} has {m} samples without a label; give the number or "
+                    f"share of these in some class ({some_of(data.classes)}), such as totals={data.classes[-1]}:0.5"
                 )
             return total
         if isinstance(asked[0], tuple):
-            names = dict(zip(map(text, data.class_values), range(K), strict=True))
-            names |= {name: k for k, name in enumerate(data.classes)}
+            names = {name: k for k, name in enumerate(data.classes)}
             for name, number in asked:
                 if name not in names:
                     raise ParameterError(
@@ -166,8 +170,8 @@ class Totals(ParameterKind):
                 total[names[name]] = number
         elif len(asked) != K:
             raise ParameterError(
-                f"parameter totals has {len(asked)} numbers, and {data.name} has {K} classes ({some_of(data.classes)}); "
-                "give one for each, or name the classes"
+                f"parameter totals has {len(asked)} numbers, and {data.name} has {K} classes "
+                f"({some_of(data.classes)}); give one for each, or name the classes"
             )
         else:
             total[:] = asked
@@ -281,7 +285,7 @@ class SemiOct(PredictsClasses, UnivariateLabels):
 
     # ------------------------------------------------------------------ the model
 
-    def further_losses(self, m: Model, instance: SemiInstance, left: LinearExpr) -> LinearExpr | float:
+    def further_losses(self, m: Model, instance: Any, left: LinearExpr) -> LinearExpr | float:
         group, size = instance.groups
         counted, topology, h = instance.counted, instance.topology, len(group)
         if not len(counted) or not h:
@@ -294,7 +298,9 @@ class SemiOct(PredictsClasses, UnivariateLabels):
             meaning="share of a group of samples without a label that reaches a leaf and is predicted a class there",
         )
         names = [classes[k] for k in counted]
-        short = m.nonnegative("short", (names,), meaning="by how much predictions of a class fall short of its total")
+        short = m.nonnegative(
+            "short", (names,), meaning="by how much predictions of a class fall short of its total"
+        )
         over = m.nonnegative("over", (names,), meaning="by how much predictions of a class exceed its total")
         missed = m.nonnegative("missed", meaning="number of predictions that totals are missed by")
         of_class = [s[k * h : (k + 1) * h] for k in range(len(classes))]
@@ -309,11 +315,12 @@ class SemiOct(PredictsClasses, UnivariateLabels):
             m.add(f"over_{k}", over[i] >= predicted - total)  # (6)
         m.add("missed_short", missed >= short.sum())  # (7)
         m.add("missed_over", missed >= over.sum())  # (8)
-        return self.total_price * missed
+        slack: LinearExpr = self.total_price * missed
+        return slack
 
     # ------------------------------------------------------------------ trees
 
-    def encode(self, tree: Tree, instance: SemiInstance) -> dict[str, FloatArray]:
+    def encode(self, tree: Tree, instance: Any) -> dict[str, FloatArray]:
         values = super().encode(tree, instance)
         group, _ = instance.groups
         if not len(instance.counted) or not len(group):
@@ -328,7 +335,7 @@ class SemiOct(PredictsClasses, UnivariateLabels):
             "missed": np.asarray(max(short.sum(), over.sum())),
         }
 
-    def evaluate(self, tree: Tree, instance: SemiInstance) -> float:
+    def evaluate(self, tree: Tree, instance: Any) -> float:
         data, routed = instance.data, instance.routed
         leaf = tree.apply(routed.X) - tree.topology.n_branches
         size = np.bincount(leaf, minlength=tree.topology.n_leaves)
@@ -337,15 +344,15 @@ class SemiOct(PredictsClasses, UnivariateLabels):
         predicted = tree.leaf_value[leaf[: data.n]].astype(np.int64)
         losses = instance.loss.total(predicted, data.y, data.weights)
         losses += self.total_price * instance.missed(predicted_totals(tree, instance))
-        return losses / instance.baseline + self.alpha * tree.n_splits
+        return float(losses / instance.baseline + self.alpha * tree.n_splits)
 
-    def relabel(self, tree: Tree, instance: SemiInstance) -> Tree:
+    def relabel(self, tree: Tree, instance: Any) -> Tree:
         """Return the tree with the labels of least charges and price together, by a small integer programme."""
         cheapest = with_cheapest_labels(tree, instance)
         found = [tree, cheapest, _with_best_labels(cheapest, instance, self.total_price)]
         return min(found, key=lambda one: self.evaluate(one, instance))
 
-    def polish(self, tree: Tree, instance: SemiInstance) -> Tree:
+    def polish(self, tree: Tree, instance: Any) -> Tree:
         """Relabel the leaves, and take back splits that do not pay, from the leaves up."""
         best = self.relabel(tree, instance)
         value = self.evaluate(best, instance)
@@ -358,22 +365,22 @@ class SemiOct(PredictsClasses, UnivariateLabels):
                 best, value = shorter, without
         return best
 
-    def report(self, solved: Tree, refined: Tree, instance: SemiInstance) -> dict[str, Any]:  # noqa: ARG002
+    def report(self, solved: Tree, refined: Tree, instance: Any) -> dict[str, Any]:
         """State the predicted totals of the samples without a label beside the known ones."""
         if instance.data.unlabelled is None:
             return {}
         predicted = predicted_totals(refined, instance)
         return {
-            "samples without a label": len(instance.data.unlabelled),
-            "predicted totals": dict(zip(instance.data.classes, map(int, predicted), strict=True)),
-            "known totals": {instance.data.classes[k]: float(instance.total[k]) for k in instance.counted},
-            "totals missed by": instance.missed(predicted),
+            "samples_without_label": len(instance.data.unlabelled),
+            "predicted_totals": dict(zip(instance.data.classes, map(int, predicted), strict=True)),
+            "known_totals": {instance.data.classes[k]: float(instance.total[k]) for k in instance.counted},
+            "totals_missed_by": instance.missed(predicted),
         }
 
-    def expressions(self, m: Model, instance: SemiInstance) -> SemiExpressions:
+    def expressions(self, m: Model, instance: Any) -> SemiExpressions:
         return SemiExpressions(self.name, m, instance.data, instance.topology, instance.routing)
 
-    def label_sums(self, m: Model, instance: SemiInstance, built: BuiltModel) -> LabelSums | None:  # noqa: ARG002
+    def label_sums(self, m: Model, instance: Any, built: BuiltModel) -> LabelSums | None:
         return None
 
     # ------------------------------------------------------------------ what is known of the data
@@ -411,13 +418,13 @@ class SemiOct(PredictsClasses, UnivariateLabels):
             least_objective=max(0.0, roots.least / instance.baseline),
         )
 
-    def bind_quickly(self, data: Dataset, topology: Topology, budget: TimeBudget) -> None:  # noqa: ARG002
+    def bind_quickly(self, data: Dataset, topology: Topology, budget: TimeBudget) -> None:
         return None
 
-    def structure(self, instance: SemiInstance) -> None:  # noqa: ARG002
+    def structure(self, instance: Any) -> None:
         return None
 
-    def _searched(self, instance: SemiInstance) -> tuple[Tree, RootValues]:
+    def _searched(self, instance: Any) -> tuple[Tree, RootValues]:
         """Raise the prices of totals; return the best tree that was found, and what is proven, in errors."""
         return TotalsSearch(self, instance).run()
 
@@ -460,6 +467,6 @@ def _with_best_labels(tree: Tree, instance: SemiInstance, price: float) -> Tree:
     )
     if solved.x is None:
         return tree
-    value = np.array(tree.leaf_value)
+    value = np.array(tree.leaf_value, dtype=np.int64)
     value[used] = solved.x[: charged.size].reshape(-1, K).argmax(axis=1)
     return replace(tree, leaf_value=value)

@@ -7,11 +7,12 @@ other symbols of :mod:`formulations.semi`.
 
 .. math:: \xi(T) \ge \sum_k \mu_k (\tau_k - N_k(T)),
 
-as the right side is at most a times the first sum in :math:`\xi` plus (1 - a) times the second one, and some prices make
-it an equation. So f is at least the charges of a tree where class k costs a sample without a label
-:math:`\rho (\max_j \mu_j - \mu_k)`, plus a constant. One exact tree with these costs bounds all trees from below, and so
-does the best one for each threshold at the root. Prices are raised by cutting planes (Kelley, *The Cutting-Plane Method
-for Solving Convex Programs*, J. SIAM 8, 1960): each tree that was found is a cut. Every threshold keeps its best bound.
+as the right side is at most a times the first sum in :math:`\xi` plus (1 - a) times the second one, and some prices
+make it an equation. So f is at least the charges of a tree where class k costs a sample without a label
+:math:`\rho (\max_j \mu_j - \mu_k)`, plus a constant. One exact tree with these costs bounds all trees from below, and
+so does the best one for each threshold at the root. Prices are raised by cutting planes (Kelley, *The Cutting-Plane
+Method for Solving Convex Programs*, J. SIAM 8, 1960): each tree that was found is a cut. Every threshold keeps its
+best bound.
 
 **Two classes, depth 1 and 2.** Below a root, each side has one split or none. For its number a of samples without a
 label that are predicted the second class, F(a) is the least of its charges, a minimum over its splits and their labels.
@@ -24,7 +25,7 @@ depth 2 the start of one level less with one more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
@@ -36,9 +37,6 @@ from mipforest.objectives.leaf_losses import TableLoss
 from mipforest.problem.formulation import START_SHARE, deepened
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.trees import Topology, Tree
-
-if TYPE_CHECKING:
-    from formulations.semi import SemiInstance, SemiOct
 
 #: Most exact trees whose bounds are taken, at depth 1 and 2, and deeper, where each takes about a second or more.
 MAX_PRICES, MAX_PRICES_DEEPER = 12, 3
@@ -56,10 +54,10 @@ class TotalsSearch:
     Parameters
     ----------
     formulation, instance
-        What trees are of, and bound to.
+        A :class:`formulations.semi.SemiOct`, and what it is bound to.
     """
 
-    def __init__(self, formulation: SemiOct, instance: SemiInstance) -> None:
+    def __init__(self, formulation: Any, instance: Any) -> None:
         self.formulation, self.instance = formulation, instance
         self.price, self.counted = formulation.total_price, instance.counted
         self.m = instance.routed.n - instance.data.n
@@ -89,7 +87,7 @@ class TotalsSearch:
         return self.best, RootValues(self.by_threshold, self.no_split, least, None, ended)
 
     def _value(self, tree: Tree) -> float:
-        return self.formulation.evaluate(tree, self.instance) * self.instance.baseline
+        return float(self.formulation.evaluate(tree, self.instance) * self.instance.baseline)
 
     def _offer(self, tree: Tree) -> None:
         """Keep a tree, polished, if it is the best."""
@@ -225,9 +223,7 @@ class TotalsSearch:
 
     def _offer_thresholds(self, chosen: list[int]) -> None:
         data, topology = self.instance.data, self.instance.topology
-        self._offer(
-            tree_of_thresholds(data, topology, self.instance.routing.thresholds, np.array(chosen))
-        )
+        self._offer(tree_of_thresholds(data, topology, self.instance.routing.thresholds, np.array(chosen)))
 
 
 class Splits:
@@ -289,9 +285,7 @@ class Sides:
         N_min, q = self.search.formulation.N_min, len(self.thresholds)
         own, at = self.sums[side], self.at[:, side].ravel()
         whole, p = own.sum(axis=0), len(self.first)
-        counted = np.column_stack(
-            [np.bincount(at, np.tile(column, p), minlength=q + p) for column in own.T]
-        )
+        counted = np.column_stack([np.bincount(at, np.tile(column, p), minlength=q + p) for column in own.T])
         left = counted.cumsum(axis=0)[self.below] - self.thresholds.feature[:, None] * whole
         right = whole - left
         small = ((left[:, 3] > 0.5) & (left[:, 3] < N_min - 0.5)) | (

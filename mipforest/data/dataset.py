@@ -84,7 +84,11 @@ def targets_of(y: Any, n: int, names: Sequence[str] | None, kept: Any, task: Tas
 
 
 def _fitted(
-    encoding: Encoding, scaling: Scaling, X_raw: FloatArray, weights: FloatArray, unlabelled: FloatArray | None
+    encoding: Encoding,
+    scaling: Scaling,
+    X_raw: FloatArray,
+    weights: FloatArray,
+    unlabelled: FloatArray | None,
 ) -> Encoding:
     """Fit a scaling to samples with weights, and to those without a label, which count once."""
     if unlabelled is None:
@@ -450,7 +454,9 @@ class Dataset:
             if not has_label.any():
                 raise DataError(f"no row has a value of {target!r}; give some samples a label")
             once = "" if weight is None else f", which count once, whatever {weight!r} says"
-            lack = f"{(~has_label).sum()} of {len(X_raw)} rows have no {target!r}: samples without a label{once}"
+            lack = (
+                f"{(~has_label).sum()} of {len(X_raw)} rows have no {target!r}: samples without a label{once}"
+            )
             remarks, column, others = (*remarks, lack), column[has_label].infer_objects(), X_raw[~has_label]
             X_raw, weights = X_raw[has_label], weights[has_label]
             samples = tuple(id for id, kept in zip(samples, has_label, strict=True) if kept)
@@ -608,7 +614,13 @@ class Dataset:
         """SHA-256 of features in original units, target, weights where some are not 1, and names but the data set's."""
         names = [self.task, self.target, *self.features.labels, *self.samples.labels, *self.classes]
         names += [name for classes in self.target_classes for name in ("", *classes)]
-        more = (self.treatments, self.rewards, self.followed, self.weights if self.weighted else None, self.unlabelled)
+        more = (
+            self.treatments,
+            self.rewards,
+            self.followed,
+            self.weights if self.weighted else None,
+            self.unlabelled,
+        )
         return fingerprint(names, self.X_raw, self.y, *(array for array in more if array is not None))
 
     def require_classes(self, maximum: int, model: str = "this model") -> None:
@@ -618,9 +630,7 @@ class Dataset:
 
     def with_scaling(self, scaling: Scaling) -> Dataset:
         """Scale the features anew, fitted on these samples."""
-        return self._with_encoding(
-            _fitted(self.encoding, scaling, self.X_raw, self.weights, self.unlabelled)
-        )
+        return self._with_encoding(_fitted(self.encoding, scaling, self.X_raw, self.weights, self.unlabelled))
 
     def with_weights(self, weights: ArrayLike) -> Dataset:
         """Give the samples other weights (n,), or refuse them; weight 0 leaves out. Features are scaled anew.

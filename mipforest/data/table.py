@@ -107,8 +107,8 @@ def refuse_missing(frame: Any, target: str | None = None) -> None:
         )
         if target is not None and counts.get(target, 0):
             told += (
-                f"; rows without {target!r} are samples without a label for semi-supervised models alone (semi-oct, from "
-                "Python with unlabelled=True)"
+                f"; rows without {target!r} are samples without a label for semi-supervised models alone (semi-oct, "
+                "from Python with unlabelled=True)"
             )
         ways = "remove the columns, fill the values in (impute), or drop the rows, with"
         raise DataError(
