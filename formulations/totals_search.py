@@ -14,10 +14,12 @@ so does the best one for each threshold at the root. Prices are raised by cuttin
 Method for Solving Convex Programs*, J. SIAM 8, 1960): each tree that was found is a cut. Every threshold keeps its
 best bound.
 
-**Two classes, depth 1 and 2.** Below a root, each side has one split or none. For its number a of samples without a
-label that are predicted the second class, F(a) is the least of its charges, a minimum over its splits and their labels.
-The root's best tree then costs :math:`\min_{a, b} F_{left}(a) + F_{right}(b) + \rho\, \xi(a + b)`. Roots are taken in
-the order of their bounds, until these reach the best tree: what is proven is the optimum, if time allows.
+**Depth 1 and 2.** At depth 1 every threshold and every pair of labels is tried. At depth 2 this is for two classes, or
+a single total: :math:`\xi` then depends on the number of predictions of one class. Below a root, each side has one
+split or none. For its number a of such predictions, F(a) is the least of its charges, a minimum over its splits and
+labels. The root's best tree costs
+:math:`\min_{a, b} F_{left}(a) + F_{right}(b) + \rho\, \xi(a + b) + \alpha \hat L`. Roots are taken in the order of
+their bounds, until these reach the best tree: what is proven is the optimum, if time allows.
 
 **The start** is the best of CART's tree, the trees under prices with their best labels, those of the roots, and beyond
 depth 2 the start of one level less with one more.
@@ -25,7 +27,8 @@ depth 2 the start of one level less with one more.
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import permutations
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
@@ -74,13 +77,13 @@ class TotalsSearch:
 
     def run(self) -> tuple[Tree, RootValues]:
         """Search; return the best tree, and what is proven by the root."""
-        depth, K = self.instance.topology.depth, self.instance.data.n_classes
+        depth = self.instance.topology.depth
         if depth > 2:
             self._offer(self._shallower())
         least = -np.inf
-        if depth > 1 or K > 2:
+        if depth > 1:
             least = self._raise_prices()
-        if depth <= 2 and K == 2:
+        if depth == 1 or (depth == 2 and self._decisive is not None):
             self._close()
         least = min(max(least, float(self.by_threshold.min(initial=np.inf))), self.no_split, self.value)
         ended = self.value - least <= self.slack
@@ -190,44 +193,62 @@ class TotalsSearch:
         )
         return None if solved.x is None else (solved.x[:r], -float(solved.fun))
 
-    # ------------------------------------------------------------------ two classes
+    # ------------------------------------------------------------------ trees of each root
 
     def _close(self) -> None:
         """Find the best tree of each threshold at the root whose bound is below the best tree."""
-        instance = self.instance
         sides = Sides(self)
-        missed = np.array([instance.missed(np.array([self.m - N, N])) for N in range(self.m + 1)])
-        price = self.price * missed if self.m else np.zeros(1)
-        if instance.topology.depth == 1:
-            one = sides.splits(np.ones(len(instance.routing.thresholds.X), dtype=bool))
-            value = one.cost + price[one.predicted]
-            np.minimum.at(by := np.full(len(self.by_threshold), np.inf), one.threshold[2:], value[2:])
-            self.by_threshold = by
+        if self.instance.topology.depth == 1:
+            one = sides.splits(np.ones(len(self.instance.routing.thresholds.X), dtype=bool))
+            value = one.cost + self._price(one.predicted)
+            self.by_threshold = np.full(len(self.by_threshold), np.inf)
+            np.minimum.at(self.by_threshold, one.threshold[one.threshold >= 0], value[one.threshold >= 0])
             self._offer_thresholds([int(one.threshold[value.argmin()])])
             return
+        of, K, numbers = self._decisive, self.charges.shape[1], np.arange(self.m + 1)
+        assert of is not None
+        # Of two classes the others are those of the other class; otherwise this total is the only one.
+        predicted = np.zeros((self.m + 1, K))
+        predicted[:, of], predicted[:, 1 - min(of, 1)] = numbers, self.m - numbers
+        price = self._price(predicted)
         for root in np.argsort(self.by_threshold):
             if self.by_threshold[root] >= self.value - self.slack or self.budget.expired:
                 break
-            left, right = (sides.splits(side) for side in sides.of(int(root)))
-            F_left, F_right = left.least, right.least
-            a = np.flatnonzero(F_left + F_right.min() + self.split_cost < self.value)
-            b = np.flatnonzero(F_left.min() + F_right + self.split_cost < self.value)
+            left, right = (Frontier(sides.splits(side), of) for side in sides.of(int(root)))
+            a = np.flatnonzero(left.least + right.least.min() + self.split_cost < self.value)
+            b = np.flatnonzero(left.least.min() + right.least + self.split_cost < self.value)
             if not len(a) or not len(b):  # no tree of this root is better than the best one
                 self.by_threshold[root] = self.value
                 continue
-            total = F_left[a][:, None] + F_right[b] + price[a[:, None] + b] + self.split_cost
+            total = left.least[a][:, None] + right.least[b] + price[a[:, None] + b] + self.split_cost
             i, j = np.unravel_index(int(total.argmin()), total.shape)
-            self.by_threshold[root] = max(self.by_threshold[root], min(float(total[i, j]), self.value))
-            if total[i, j] < self.value - self.slack:
-                self._offer_thresholds([int(root), left.of(int(a[i])), right.of(int(b[j]))])
+            best = float(total[i, j])
+            self.by_threshold[root] = max(self.by_threshold[root], min(best, self.value))
+            if best < self.value - self.slack:
+                self._offer_thresholds([int(root), left.threshold(int(a[i])), right.threshold(int(b[j]))])
+
+    @property
+    def _decisive(self) -> int | None:
+        """The class whose predicted number decides what totals cost: of two, or the only one with a total."""
+        if self.charges.shape[1] == 2:
+            return 1
+        return int(self.counted[0]) if len(self.counted) == 1 else None
+
+    def _price(self, predicted: FloatArray) -> FloatArray:
+        """Return the price of totals for (c, K) numbers of predictions."""
+        away = (predicted - self.instance.total)[:, self.counted]
+        over, short = np.maximum(away, 0.0).sum(axis=1), np.maximum(-away, 0.0).sum(axis=1)
+        price: FloatArray = self.price * np.maximum(over, short)
+        return price
 
     def _offer_thresholds(self, chosen: list[int]) -> None:
         data, topology = self.instance.data, self.instance.topology
-        self._offer(tree_of_thresholds(data, topology, self.instance.routing.thresholds, np.array(chosen)))
+        thresholds = self.instance.routing.thresholds
+        self._offer(tree_of_thresholds(data, topology, thresholds, np.array(chosen)))
 
 
-class Splits:
-    """Trees of one split or none for the samples of a side, of two classes.
+class Splits(NamedTuple):
+    """Trees of one split or none for the samples of a side.
 
     Attributes
     ----------
@@ -236,19 +257,35 @@ class Splits:
     cost
         (c,) charges and split; infinite where a leaf is too small.
     predicted
-        (c,) number of samples without a label that are predicted the second class.
-    least
-        (m + 1,) least cost for each such number, m those of the side; infinite for others.
+        (c, K) number of samples without a label that are predicted each class.
     """
 
-    def __init__(self, threshold: IntArray, cost: FloatArray, predicted: IntArray, m: int) -> None:
-        self.threshold, self.cost, self.predicted = threshold, cost, predicted
-        self.least = np.full(m + 1, np.inf)
-        np.minimum.at(self.least, predicted, cost)
+    threshold: IntArray
+    cost: FloatArray
+    predicted: FloatArray
 
-    def of(self, number: int) -> int:
+
+class Frontier:
+    """Least cost of the trees of a side, by how many samples without a label they predict a class.
+
+    Parameters
+    ----------
+    splits
+        The trees.
+    k
+        The class.
+    """
+
+    def __init__(self, splits: Splits, k: int) -> None:
+        self.splits, self.number = splits, np.rint(splits.predicted[:, k]).astype(np.int64)
+        #: (m + 1,) least cost for each number, m samples of the side; infinite where no tree has it.
+        self.least = np.full(int(self.number.max()) + 1, np.inf)
+        np.minimum.at(self.least, self.number, splits.cost)
+
+    def threshold(self, number: int) -> int:
         """Return the threshold of the best tree with a number of such predictions."""
-        return int(self.threshold[np.where(self.predicted == number, self.cost, np.inf).argmin()])
+        cost = np.where(self.number == number, self.splits.cost, np.inf)
+        return int(self.splits.threshold[cost.argmin()])
 
 
 class Sides:
@@ -257,21 +294,20 @@ class Sides:
     Parameters
     ----------
     search
-        Whose instance has two classes.
+        Whose instance has the samples.
     """
 
     def __init__(self, search: TotalsSearch) -> None:
         thresholds, routed = search.instance.routing.thresholds, search.instance.routed
         self.search, self.thresholds = search, thresholds
         unlabelled = np.arange(routed.n) >= search.instance.data.n
-        # Of each group: charges of either label, samples without a label, samples.
+        # Of each group: charges of the labels, samples without a label, samples.
         each = np.column_stack([search.charges, unlabelled, np.ones(routed.n)])
         self.sums = np.zeros((len(thresholds.X), each.shape[1]))
         np.add.at(self.sums, thresholds.group, each)
         # Each feature has one more value than thresholds.
-        p = thresholds.n_features
-        self.first = thresholds.first[:-1] + np.arange(p)
-        self.at = self.first[:, None] + thresholds.rank
+        first = thresholds.first[:-1] + np.arange(thresholds.n_features)
+        self.at = first[:, None] + thresholds.rank
         self.below = np.arange(len(thresholds)) + thresholds.feature
 
     def of(self, root: int) -> tuple[BoolArray, BoolArray]:
@@ -282,20 +318,25 @@ class Sides:
 
     def splits(self, side: BoolArray) -> Splits:
         """Return the trees of one split or none for the groups of a side (g,)."""
-        N_min, q = self.search.formulation.N_min, len(self.thresholds)
+        q, p, K = len(self.thresholds), self.thresholds.n_features, self.search.charges.shape[1]
         own, at = self.sums[side], self.at[:, side].ravel()
-        whole, p = own.sum(axis=0), len(self.first)
-        counted = np.column_stack([np.bincount(at, np.tile(column, p), minlength=q + p) for column in own.T])
-        left = counted.cumsum(axis=0)[self.below] - self.thresholds.feature[:, None] * whole
+        whole = own.sum(axis=0)
+        counted = [np.bincount(at, np.tile(column, p), minlength=q + p) for column in own.T]
+        left = np.column_stack(counted).cumsum(axis=0)[self.below]
+        left -= self.thresholds.feature[:, None] * whole
         right = whole - left
-        small = ((left[:, 3] > 0.5) & (left[:, 3] < N_min - 0.5)) | (
-            (right[:, 3] > 0.5) & (right[:, 3] < N_min - 0.5)
-        )
-        barred = np.where(small, np.inf, self.search.split_cost)
-        alone = np.inf if 0.5 < whole[3] < N_min - 0.5 else 0.0
-        cost = np.concatenate(
-            [whole[:2] + alone, left[:, 0] + right[:, 1] + barred, left[:, 1] + right[:, 0] + barred]
-        )
-        predicted = np.rint(np.concatenate([[0.0, whole[2]], right[:, 2], left[:, 2]])).astype(np.int64)
-        threshold = np.concatenate([[-1, -1], np.arange(q), np.arange(q)])
-        return Splits(threshold, cost, predicted, int(np.rint(whole[2])))
+        barred = self._too_small(left[:, -1]) + self._too_small(right[:, -1]) + self.search.split_cost
+        alone = whole[:K] + self._too_small(whole[-1:])
+        threshold, cost, predicted = [np.full(K, -1)], [alone], [whole[K] * np.eye(K)]
+        for k, other in permutations(range(K), 2):  # equal labels are no better than no split
+            threshold.append(np.arange(q))
+            cost.append(left[:, k] + right[:, other] + barred)
+            numbers = np.zeros((q, K))
+            numbers[:, k], numbers[:, other] = left[:, K], right[:, K]
+            predicted.append(numbers)
+        return Splits(np.concatenate(threshold), np.concatenate(cost), np.vstack(predicted))
+
+    def _too_small(self, size: FloatArray) -> FloatArray:
+        """Return infinity for leaves that hold samples, but too few, else 0."""
+        small = (size > 0.5) & (size < self.search.formulation.N_min - 0.5)
+        return np.where(small, np.inf, 0.0)

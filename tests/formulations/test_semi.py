@@ -83,11 +83,21 @@ def test_variants_and_enumeration_agree(seed):
         assert result.objective == pytest.approx(expected / unit, abs=1e-6), variant
 
 
-@pytest.mark.parametrize("seed", range(40, 60))
-def test_of_two_classes_the_start_is_the_optimum(seed):
+@pytest.mark.parametrize(
+    ("seed", "depth"),
+    # Two classes; three classes and one total; three classes at depth 1.
+    [
+        *((2 * k, 1 + k % 2) for k in range(40, 60)),
+        *((6 * k + 3, 2) for k in range(6)),
+        (5, 1),
+        (7, 1),
+        (11, 1),
+    ],
+)
+def test_the_start_is_the_optimum(seed, depth):
     """Without a solver: the search of roots ends with a proof."""
-    X, y, data, given, total = case(2 * seed)
-    depth, n = 1 + seed % 2, data.n
+    X, y, data, given, total = case(seed)
+    n = data.n
     unit = float(n - np.bincount(y[:n]).max())
     expected = best_value(X, y, depth, given["alpha"] * unit, given["N_min"], total, given["total_price"])
     formulation = SemiOct(**given)
