@@ -2,8 +2,8 @@
 
 Some of them fit twice and compare, so fits must not depend on the clock. With ``time_limit=0`` they do not: the
 tree is that of the start, decoded and checked as any other. The start is a good tree, so that the checks of
-accuracy hold as well. No check is left out, and each that is expected to fail has its reason; scikit-learn itself skips its one on the
-array API where the environment variable SCIPY_ARRAY_API is not 1.
+accuracy hold as well. No check is left out, and each that is expected to fail has its reason; scikit-learn itself skips
+its one on the array API where the environment variable SCIPY_ARRAY_API is not 1.
 """
 
 import pytest
