@@ -88,11 +88,11 @@ from mipforest.heuristics.thresholds import (
     find_thresholds,
     univariate_tree,
 )
-from mipforest.model import Model, Values
+from mipforest.model import LinearExpr, Model, Values
 from mipforest.problem.formulation import START_SHARE
 from mipforest.problem.model_changes import BuiltModel
 from mipforest.problem.parameters import ParameterError, parameter
-from mipforest.problem.structure import LabelSums, UnivariateProblem
+from mipforest.problem.structure import LabelSums, Structure, UnivariateProblem
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology, Tree
 
@@ -134,13 +134,13 @@ class UnivariateLabels(LabelledTree):
         Least number of samples in a leaf that holds any, whatever they weigh.
     """
 
-    variants = ("tight", "valid", "paper")
+    variants: ClassVar[tuple[str, ...]] = ("tight", "valid", "paper")
     starts: ClassVar[tuple[str, ...]] = ("depth-two", "cart", "previous-depth")
     simple_start = "cart"
     least_objective = 0.0
     takes_weights = True
     takes_sets = True
-    structure_type = UnivariateProblem
+    structure_type: ClassVar[type[Structure] | None] = UnivariateProblem
     refused_parameters = ONE_FEATURE
     # Thresholds make the linear relaxation highly degenerate: the simplex method needs minutes for what an interior
     # point takes seconds for (banknote, depth 2: over 100 s against 10 s).
@@ -179,7 +179,8 @@ class UnivariateLabels(LabelledTree):
             meaning="share of the samples of a class in a group that reach a leaf and are predicted right there",
         )
         errors = instance.costliest - gains[group, label] @ q.sum(axis=1)
-        m.minimize(errors / baseline + self.alpha * d.sum())  # (2.23)
+        losses = errors + self.further_losses(m, instance, left)
+        m.minimize(losses / baseline + self.alpha * d.sum())  # (2.23)
         m.add("one_class", c.sum(axis=0) == 1, over=topology.leaves)  # (2.18)
         m.add("errors", errors >= 0)  # (h)
         m.add("predicted", q <= c[label])  # (e)
@@ -190,9 +191,21 @@ class UnivariateLabels(LabelledTree):
         else:
             declare_hierarchy(m, topology, d)  # (2.5)
         if instance.roots is not None:
-            cost = errors + self.alpha * baseline * d.sum()
+            cost = losses + self.alpha * baseline * d.sum()
             bound = root_bound(m["u"][0], d[0], routing.thresholds, instance.roots)
             m.add("root_value", cost >= bound)  # (i)
+
+    def further_losses(self, m: Model, instance: OctInstance, left: LinearExpr) -> LinearExpr | float:
+        """Write what trees lose beside charges of samples, by thresholds; return it in units of the charges.
+
+        Parameters
+        ----------
+        m, instance
+            The model so far, and what it is declared for.
+        left
+            (g, |B|) expression that is 1 where a group goes left at a node, else 0.
+        """
+        return 0.0
 
     # ------------------------------------------------------------------ trees
 
@@ -236,7 +249,7 @@ class UnivariateLabels(LabelledTree):
                 topology=topology,
                 budget=budget or TimeBudget(),
                 routing=UnivariateRouting(data, topology, self.N_min),
-                gains=_gains(np.arange(data.n), bound["charges"]),
+                gains=label_gains(np.arange(data.n), bound["charges"]),
                 **bound,
             )
         thresholds = find_thresholds(data)
@@ -245,7 +258,7 @@ class UnivariateLabels(LabelledTree):
             topology=topology,
             budget=budget or TimeBudget(),
             routing=ThresholdRouting(data, topology, self.N_min, thresholds),
-            gains=_gains(thresholds.group, bound["charges"]),
+            gains=label_gains(thresholds.group, bound["charges"]),
             **bound,
         )
         if self.variant == "valid":
@@ -268,7 +281,9 @@ class UnivariateLabels(LabelledTree):
 
     def _searched(self, instance: OctInstance) -> tuple[Tree, RootValues]:
         """Search for the best tree; its value, and what is proven, are in errors."""
-        problem = replace(self.structure(instance), unit=1.0)
+        charges = self.structure(instance)
+        assert charges is not None
+        problem = replace(charges, unit=1.0)
         return search_by_root(
             self,
             instance,
@@ -278,7 +293,7 @@ class UnivariateLabels(LabelledTree):
             no_split=float(instance.charges.sum(axis=0).min()),
         )
 
-    def structure(self, instance: OctInstance) -> UnivariateProblem:
+    def structure(self, instance: OctInstance) -> UnivariateProblem | None:
         routing, data = instance.routing, instance.data
         return UnivariateProblem(
             thresholds=routing.thresholds if isinstance(routing, ThresholdRouting) else find_thresholds(data),
@@ -320,8 +335,16 @@ class UnivariateLabels(LabelledTree):
         return with_cheapest_labels(with_paying_splits(splits, split_cost, alone), instance)
 
 
-def _gains(group: IntArray, charges: FloatArray) -> FloatArray:
-    """Return (g, K) what each label saves in each group (n,), against the costliest one of each sample."""
+def label_gains(group: IntArray, charges: FloatArray) -> FloatArray:
+    """Return (g, K) what each label saves in each group, against the costliest one of each sample.
+
+    Parameters
+    ----------
+    group
+        (n,) the group of each sample, from 0.
+    charges
+        (n, K) what each label costs it.
+    """
     gains = np.zeros((int(group.max()) + 1, charges.shape[1]))
     np.add.at(gains, group, charges.max(axis=1)[:, None] - charges)
     return gains

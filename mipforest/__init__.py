@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         RandomizedTreeClassifier,
         RandomizedTreeRegressor,
         RiskScoreClassifier,
+        SemiSupervisedTreeClassifier,
         SurvivalTree,
     )
     from mipforest.model import Model, between, concatenate, sum_squares
@@ -72,6 +73,7 @@ __all__ = [
     "RandomizedTreeRegressor",
     "Result",
     "RiskScoreClassifier",
+    "SemiSupervisedTreeClassifier",
     "Session",
     "SolveSettings",
     "SurvivalTree",
@@ -118,6 +120,7 @@ _HOMES = {
         "RandomizedTreeClassifier",
         "RandomizedTreeRegressor",
         "RiskScoreClassifier",
+        "SemiSupervisedTreeClassifier",
         "SurvivalTree",
     ),
     "mipforest.model": ("Model", "between", "concatenate", "sum_squares"),

@@ -687,6 +687,7 @@ class DataOptions:
             skip_lines=self.skip_lines,
             balanced=self.balanced,
             rarer_positive=self._finds_card(model),
+            unlabelled=self._takes_unlabelled(model),
         )
 
     @staticmethod
@@ -694,6 +695,12 @@ class DataOptions:
         from mipforest.problem.registry import get_formulation
 
         return model is not None and not get_formulation(model).gives.is_tree
+
+    @staticmethod
+    def _takes_unlabelled(model: str | None) -> bool:
+        from mipforest.problem.registry import get_formulation
+
+        return model is not None and get_formulation(model).takes_unlabelled
 
     def _scaling(self, model: str | None) -> ScalingRule:
         if self.scaling is not None:

@@ -83,6 +83,20 @@ def targets_of(y: Any, n: int, names: Sequence[str] | None, kept: Any, task: Tas
     return read_targets(pd.DataFrame(read), task)
 
 
+def _fitted(
+    encoding: Encoding,
+    scaling: Scaling,
+    X_raw: FloatArray,
+    weights: FloatArray,
+    unlabelled: FloatArray | None,
+) -> Encoding:
+    """Fit a scaling to samples with weights, and to those without a label, which count once."""
+    if unlabelled is None:
+        return encoding.fit_scaling(scaling, X_raw, weights)
+    both = np.vstack([X_raw, unlabelled])
+    return encoding.fit_scaling(scaling, both, np.concatenate([weights, np.ones(len(unlabelled))]))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Samples, their features and what is to be predicted.
@@ -132,6 +146,9 @@ class Dataset:
         What was done to the data on the way, in sentences.
     convention
         How the values of its table were written, as found.
+    unlabelled
+        (m, p) features, in original units, of further samples without a label; ``None`` where there are none. They are
+        no samples in all else: n, weights and classes do not count them. The scaling counts them.
     """
 
     X: FloatArray
@@ -156,9 +173,11 @@ class Dataset:
     targets: tuple[str, ...] = ()
     target_classes: tuple[tuple[str, ...], ...] = ()
     convention: Convention = PLAIN
+    unlabelled: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        for array in (self.X, self.X_raw, self.y, self.weights, self.labels, self.rewards, self.followed):
+        own = (self.X, self.X_raw, self.y, self.weights, self.labels, self.rewards, self.followed)
+        for array in (*own, self.unlabelled):
             if array is not None:
                 array.setflags(write=False)
 
@@ -216,6 +235,7 @@ class Dataset:
         rewards: ArrayLike | None = None,
         event: ArrayLike | None = None,
         targets: Sequence[str] | None = None,
+        unlabelled: ArrayLike | None = None,
         notes: Sequence[str] = (),
     ) -> Dataset:
         """Make a data set of a feature matrix and a target, several targets, or the rewards of decisions.
@@ -250,6 +270,8 @@ class Dataset:
         targets
             Names of the T columns of y, those of a DataFrame or ``y0, y1, ...`` unless given; they make y several
             targets also where it has one column.
+        unlabelled
+            (m, p) features, as those of X, of samples without a label, for semi-supervised trees.
         notes
             What was done to the data before.
 
@@ -277,8 +299,14 @@ class Dataset:
         else:
             read = cls._target(y, n, kept, target, task, treatments, rewards, classes)
         X_raw, samples = X_raw[kept], tuple(map(str, np.flatnonzero(kept)))
-        encoding = Encoding.unscaled(list(map(Column, names))).fit_scaling(scaling, X_raw, weight)
+        others = None if unlabelled is None else tables.feature_matrix(unlabelled)
+        if others is not None and others.shape[1] != p:
+            raise DataError(
+                f"the samples without a label have {others.shape[1]} features, and X has {p}; give the same columns"
+            )
+        encoding = _fitted(Encoding.unscaled(list(map(Column, names))), scaling, X_raw, weight, others)
         named = {"weights": weight, "name": name, "target": target if rewards is None else DECISION}
+        named |= {"unlabelled": others}
         found = cls._of(X_raw, read, encoding, samples, classes, (*notes, *remarks), **named)
         if event is None:
             return found
@@ -345,6 +373,7 @@ class Dataset:
         missing_values: Collection[str] = (),
         date_order: DateOrder | None = None,
         names: Sequence[str] | None = None,
+        unlabelled: bool = False,
     ) -> Dataset:
         """Make a data set of a table.
 
@@ -374,6 +403,9 @@ class Dataset:
             How values are written in columns of text; see :class:`~mipforest.data.convention.Convention`.
         names
             New names of all columns, in order; theirs if ``None``.
+        unlabelled
+            Whether rows without a value of the target are samples without a label (:attr:`unlabelled`), which count
+            once each; otherwise they are missing values.
         categorical
             Names of columns, of numbers too, of which a split sends a set of levels to each side, or ``"all"`` for all
             columns of text; at most :data:`~mipforest.data.encoding.MAX_SET_LEVELS` levels each, and for models whose
@@ -404,6 +436,7 @@ class Dataset:
             convention=convention,
             categorical=categorical,
             task=task,
+            unlabelled=unlabelled,
         )
         filling = frozenset(table.samples if fill_from is None else fill_from)
         known = np.array([id in filling for id in table.samples])
@@ -413,20 +446,32 @@ class Dataset:
             branch=missing == "branch",
             categorical=categorical,
         )
-        X_raw = encoding.encode(table.features)
-        encoding = encoding.fit_scaling(scaling, X_raw, table.weights)
+        X_raw, weights, samples, others = encoding.encode(table.features), table.weights, table.samples, None
+        remarks = (*notes, *table.notes, *encoding.notes)
+        column = table.target
+        if unlabelled and target is not None and column.isna().any():
+            has_label = column.notna().to_numpy()
+            if not has_label.any():
+                raise DataError(f"no row has a value of {target!r}; give some samples a label")
+            once = "" if weight is None else f", which count once, whatever {weight!r} says"
+            lack = (
+                f"{(~has_label).sum()} of {len(X_raw)} rows have no {target!r}: samples without a label{once}"
+            )
+            remarks, column, others = (*remarks, lack), column[has_label].infer_objects(), X_raw[~has_label]
+            X_raw, weights = X_raw[has_label], weights[has_label]
+            samples = tuple(id for id, kept in zip(samples, has_label, strict=True) if kept)
+        encoding = _fitted(encoding, scaling, X_raw, weights, others)
         read = (
             read_rewards(table.rewards, rewards)
             if table.rewards is not None
-            else read_targets(table.target, task)
+            else read_targets(column, task)
             if targets
-            else read_target(table.target, task, table.treatment)
+            else read_target(column, task, table.treatment)
         )
         called = target or ", ".join(targets) or DECISION
-        named = {"weights": table.weights, "name": name, "target": called, "weight": weight}
-        named |= {"convention": table.convention}
-        remarks = (*notes, *table.notes, *encoding.notes)
-        return cls._of(X_raw, read, encoding, table.samples, None, remarks, **named)
+        named = {"weights": weights, "name": name, "target": called, "weight": weight}
+        named |= {"convention": table.convention, "unlabelled": others}
+        return cls._of(X_raw, read, encoding, samples, None, remarks, **named)
 
     @classmethod
     def from_frame_like(
@@ -569,7 +614,13 @@ class Dataset:
         """SHA-256 of features in original units, target, weights where some are not 1, and names but the data set's."""
         names = [self.task, self.target, *self.features.labels, *self.samples.labels, *self.classes]
         names += [name for classes in self.target_classes for name in ("", *classes)]
-        more = (self.treatments, self.rewards, self.followed, self.weights if self.weighted else None)
+        more = (
+            self.treatments,
+            self.rewards,
+            self.followed,
+            self.weights if self.weighted else None,
+            self.unlabelled,
+        )
         return fingerprint(names, self.X_raw, self.y, *(array for array in more if array is not None))
 
     def require_classes(self, maximum: int, model: str = "this model") -> None:
@@ -579,7 +630,7 @@ class Dataset:
 
     def with_scaling(self, scaling: Scaling) -> Dataset:
         """Scale the features anew, fitted on these samples."""
-        return self._with_encoding(self.encoding.fit_scaling(scaling, self.X_raw, self.weights))
+        return self._with_encoding(_fitted(self.encoding, scaling, self.X_raw, self.weights, self.unlabelled))
 
     def with_weights(self, weights: ArrayLike) -> Dataset:
         """Give the samples other weights (n,), or refuse them; weight 0 leaves out. Features are scaled anew.
@@ -666,7 +717,10 @@ class Dataset:
         return replace(self, weights=weight, notes=notes).with_hazards(time, event, like=like)
 
     def take(self, rows: ArrayLike) -> Dataset:
-        """Select samples by position (or a (n,) mask); encoding, classes and the samples' ids and weights stay."""
+        """Select samples by position (or a (n,) mask); encoding, classes and the samples' ids and weights stay.
+
+        Samples without a label are all kept.
+        """
         chosen = np.arange(self.n)[np.asarray(rows)]
         samples = Axis(tuple(self.samples[row] for row in chosen.tolist()), "sample")
         X, X_raw, y, weights = (array[chosen] for array in (self.X, self.X_raw, self.y, self.weights))
@@ -717,7 +771,8 @@ class Dataset:
         """Split at random into a training and a test part.
 
         The rows are those of scikit-learn's ``train_test_split`` with the same arguments. The scaling is fitted anew
-        on the training part and applied to both, so test features may leave [0, 1].
+        on the training part and applied to both, so test features may leave [0, 1]. Samples without a label are of the
+        training part.
 
         Parameters
         ----------
@@ -737,7 +792,9 @@ class Dataset:
         if train.followed is not None and test.followed is not None:
             train = train._with_hazards_anew()  # hazards are relative to those of training samples
             test = test._with_hazards_anew(like=train)
-        encoding = self.encoding.fit_scaling(self.encoding.scaling, train.X_raw, train.weights)
+        test = replace(test, unlabelled=None)
+        scaling = self.encoding.scaling
+        encoding = _fitted(self.encoding, scaling, train.X_raw, train.weights, train.unlabelled)
         how = f"part of a {'stratified ' if stratified else ''}split, test_size={test_size}, seed={seed}"
         train, test = train._with_encoding(encoding), test._with_encoding(encoding)
         return train._with_note(f"training {how}"), test._with_note(f"test {how}")

@@ -864,6 +864,7 @@ def load(
     header: bool = True,
     names: Sequence[str] | None = None,
     skip_lines: int = 0,
+    unlabelled: bool = False,
 ) -> Dataset:
     """Load a data set by name.
 
@@ -907,6 +908,9 @@ def load(
         Of a file, how columns of dates become numbers: ``"days"`` or ``"parts"``, see
         :func:`~mipforest.data.dates.dates_as_numbers`; ``None`` refuses them. What comes first in 1/5/2019, the day
         (``"dmy"``) or the month (``"mdy"``); ``None`` where values tell.
+    unlabelled
+        Of a file or an OpenML data set, whether rows without a value of the target are samples without a label
+        (:attr:`Dataset.unlabelled`); otherwise they are missing values.
 
     Raises
     ------
@@ -945,6 +949,7 @@ def load(
             keep=keep,
             fill_from=fill_from,
             categorical=categorical,
+            unlabelled=unlabelled,
         )
     if colon and kind in POLICY_TABLES:
         if target is not None or treatment is not None or weight is not None:
@@ -977,6 +982,7 @@ def load(
             categorical=categorical,
             dates=dates,
             date_order=date_order,
+            unlabelled=unlabelled,
         )
     if drop or keep or categorical:
         named = [categorical] if isinstance(categorical, str) else categorical
@@ -1074,6 +1080,7 @@ def load_openml(
     keep: Collection[str] = (),
     fill_from: Collection[str] | None = None,
     categorical: str | Collection[str] = (),
+    unlabelled: bool = False,
 ) -> Dataset:
     """Load a data set from OpenML.
 
@@ -1086,7 +1093,7 @@ def load_openml(
         ``NAME`` (oldest active version), ``NAME@VERSION`` or the data set's number ``ID``.
     target
         Column to predict; OpenML's default target if not given.
-    task, scaling, missing, weight, treatment, drop, keep, fill_from, categorical
+    task, scaling, missing, weight, treatment, drop, keep, fill_from, categorical, unlabelled
         As for :meth:`Dataset.from_frame`.
 
     Raises
@@ -1136,6 +1143,7 @@ def load_openml(
         keep=keep,
         fill_from=fill_from,
         categorical=categorical,
+        unlabelled=unlabelled,
     )
 
 

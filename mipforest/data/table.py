@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from itertools import combinations
 from numbers import Integral, Real
@@ -85,8 +85,8 @@ def is_numeric(column: Any) -> bool:
     return False
 
 
-def refuse_missing(frame: Any) -> None:
-    """Refuse a table with missing values.
+def refuse_missing(frame: Any, target: str | None = None) -> None:
+    """Refuse a table with missing values; where those of a target are among them, say which models take them.
 
     Raises
     ------
@@ -105,6 +105,11 @@ def refuse_missing(frame: Any) -> None:
         option = (
             f", or take words as they are with --keep-words {shlex.quote(','.join(named))}" if named else ""
         )
+        if target is not None and counts.get(target, 0):
+            told += (
+                f"; rows without {target!r} are samples without a label for semi-supervised models alone (semi-oct, "
+                "from Python with unlabelled=True)"
+            )
         ways = "remove the columns, fill the values in (impute), or drop the rows, with"
         raise DataError(
             f"missing values in {len(lacking)} column(s) of {len(frame)} rows: {some_of(lacking)}{told}",
@@ -462,6 +467,7 @@ def read_table(
     convention: Convention = PLAIN,
     categorical: str | Collection[str] = (),
     task: str | None = None,
+    unlabelled: bool = False,
 ) -> Table:
     """Check a table and separate its target column.
 
@@ -492,6 +498,8 @@ def read_table(
         Names of columns whose sets of levels become features, or ``"all"``; they are kept as they are.
     task
         What to predict, ``None`` where values decide: classes that are written as numbers with a sign stay texts.
+    unlabelled
+        Whether the target may be missing: these rows are kept.
 
     Raises
     ------
@@ -515,6 +523,7 @@ def read_table(
             convention=convention,
             categorical=categorical,
             task=task,
+            unlabelled=unlabelled,
         )
 
     try:
@@ -573,6 +582,7 @@ def _read_table(
     convention: Convention,
     categorical: str | Collection[str],
     task: str | None,
+    unlabelled: bool,
 ) -> Table:
     """Read a table as :func:`read_table` does, without trying what would do away with obstacles."""
     if missing not in get_args(Missing):
@@ -622,8 +632,9 @@ def _read_table(
     convention = replace(convention, date_order=frame.attrs.get("date_order", convention.date_order))
     if keep is not None:  # of training samples
         refuse_empty(frame)
+    may_lack = [target] if unlabelled and target is not None else []
     if missing == "error":
-        lacking = _caught(refuse_missing, frame)
+        lacking = _caught(partial(refuse_missing, target=target), frame.drop(columns=may_lack))
         refuse_together(
             [
                 *lacking,
@@ -635,7 +646,9 @@ def _read_table(
                 ),
             ]
         )
-    frame, notes = _without_missing(frame, missing, list(taken.values()))
+    frame, notes = _without_missing(
+        frame, missing, [name for name in taken.values() if name not in may_lack], may_lack
+    )
     samples = map(str, frame.index) if frame.index.is_unique else map(str, range(len(frame)))
     column = None if weight is None else numbers(frame[weight])
     chosen, weights, dropped = positive_weights(
@@ -1045,12 +1058,16 @@ def _of_arrow(frame: Any) -> Any:
         ) from error
 
 
-def _without_missing(frame: Any, missing: Missing, required: list[str]) -> tuple[Any, tuple[str, ...]]:
+def _without_missing(
+    frame: Any, missing: Missing, required: list[str], may_lack: list[str]
+) -> tuple[Any, tuple[str, ...]]:
     """Refuse missing values, or drop the rows that have some, and return the table and what was done.
 
-    Where gaps of features are left to the encoding, only rows without a ``required`` value are dropped.
+    Where gaps of features are left to the encoding, only rows without a ``required`` value are dropped; gaps of columns
+    that ``may_lack`` values are none.
     """
     gaps = frame.isna()
+    gaps[may_lack] = False
     lacking = gaps.any(axis="columns")
     if not lacking.any():
         return frame, ()

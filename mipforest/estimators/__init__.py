@@ -34,6 +34,7 @@ from mipforest.estimators.papers import (
     RandomizedTreeRegressor,
     RegressAndCompare,
     RiskScoreClassifier,
+    SemiSupervisedTreeClassifier,
     SurvivalTree,
 )
 
@@ -65,6 +66,7 @@ __all__ = [
     "RegressAndCompare",
     "RiskScoreClassifier",
     "SelectionReport",
+    "SemiSupervisedTreeClassifier",
     "SurvivalTree",
     "UnverifiedTreeWarning",
     "imputed_outcomes",

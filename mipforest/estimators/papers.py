@@ -7,7 +7,7 @@ Estimators that prescribe treatments can be compared with a baseline: one model 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -132,6 +132,62 @@ class OCTHClassifier(PaperEstimator, TreeClassifier):
     mu: float = 0.005
     max_features: int = 0
     costs: Any = None
+
+
+#: What stands in y for a sample without a label, as in ``sklearn.semi_supervised``.
+UNLABELLED = -1
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SemiSupervisedTreeClassifier(PaperEstimator, TreeClassifier):
+    """Optimal tree of labelled samples and of others whose classes are known in total (:mod:`formulations.semi`).
+
+    ``y`` has -1 for a sample without a label, as in :mod:`sklearn.semi_supervised`; labels that are texts stand beside
+    it in an array of objects. Attributes of training samples, such as shares in leaves, count those with a label.
+
+    Parameters
+    ----------
+    alpha
+        Cost of a split, relative to the error of the best constant prediction of labelled samples; at least 0.
+    N_min
+        Least number of samples, with a label or without, in a leaf that holds any; at least 1.
+    costs
+        As for :class:`OCTClassifier`.
+    totals
+        Number of the samples without a label in each class, classes sorted, or a dictionary by the text of some
+        classes; a number below 1 is a share. Needed where samples have no label.
+    total_price
+        Price of each sample by which totals are missed, in errors of labelled samples; at least 0.
+    depth, and all others
+        As for :class:`~mipforest.estimators.base.TreeEstimator`, and so are the attributes.
+
+    Examples
+    --------
+    >>> X = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]]
+    >>> tree = SemiSupervisedTreeClassifier(depth=1, totals={"b": 3}).fit(X, ["a", -1, -1, -1, -1, "b"])
+    >>> tree.predict(X).tolist()
+    ['a', 'a', 'b', 'b', 'b', 'b']
+    """
+
+    _formulations = ("semi-oct",)
+
+    alpha: float = 0.0
+    N_min: int = 1
+    costs: Any = None
+    totals: Any = None
+    total_price: float = 1.0
+
+    def _read(
+        self, X_raw: FloatArray, y: Any, weights: FloatArray, features: tuple[str, ...], scaling: Scaling
+    ) -> Dataset:
+        given = np.asarray(y, dtype=object) if isinstance(y, list) else np.asarray(y)
+        has_label = given.astype(object) != UNLABELLED
+        if given.shape != (len(X_raw),) or has_label.all():
+            return super()._read(X_raw, y, weights, features, scaling)
+        labels = np.array(given[has_label].tolist())
+        data = super()._read(X_raw[has_label], labels, weights[has_label], features, scaling)
+        others = X_raw[~has_label & (weights > 0)]
+        return replace(data, unlabelled=others if len(others) else None).with_scaling(scaling)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

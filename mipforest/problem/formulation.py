@@ -315,7 +315,7 @@ class Formulation(Operations):
             )
 
     def check_treatments(self, data: Dataset) -> None:
-        """Refuse treatments, rewards, times of events and several targets where the model has no use for them.
+        """Refuse treatments, rewards, times, several targets and samples without a label where these have no use.
 
         Raises
         ------
@@ -346,6 +346,12 @@ class Formulation(Operations):
                 f"{self.name} predicts no hazards, and {data.name} has times of which some are censored",
                 hint="use the model survival, or make the data without event=",
                 option="use --model survival, or leave --event out",
+            )
+        if data.unlabelled is not None and not self.takes_unlabelled:
+            raise DataError(
+                f"{self.name} has no use for samples without a label, and {data.name} has {len(data.unlabelled)}",
+                hint="use a semi-supervised model (semi-oct), or make the data without unlabelled=",
+                option="use a semi-supervised model (semi-oct), or leave these rows out",
             )
 
     def check_columns(self, data: Dataset) -> None:

@@ -93,6 +93,8 @@ class ModelOperations(ABC):
     takes_sets: ClassVar[bool] = False
     #: Whether its targets are hazard ratios of samples with times; these are refused otherwise.
     takes_times: ClassVar[bool] = False
+    #: Whether samples without a label count; data that have some are refused otherwise.
+    takes_unlabelled: ClassVar[bool] = False
     #: The score that tunes it, and measures it in place of errors, where that is not the first of its task.
     tunes_by: ClassVar[str | None] = None
     #: Hyperparameters of related models that this one refuses, each with the reason as a clause.
@@ -109,6 +111,9 @@ class ModelOperations(ABC):
     gap_rows: ClassVar[tuple[str, ...]] = ()
     #: What the objective of every tree is at least: 0 where it is a sum of losses and costs.
     least_objective: ClassVar[float] = float("-inf")
+    #: Matrix entries up to which a solver is called although building has proven the start optimal: a second witness
+    #: costs seconds there, and minutes beyond.
+    most_witnessed: ClassVar[int] = 250_000
     #: Whether it is stated in rows. The model of a smooth one is empty, and only searches solve it.
     has_rows: ClassVar[bool] = True
     #: The kind of :meth:`structure` that it has for searches, at least with some hyperparameters; ``None`` for none.

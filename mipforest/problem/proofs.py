@@ -24,10 +24,6 @@ from mipforest.solvers.bound_check import no_bound
 from mipforest.solvers.checks import judge_start
 from mipforest.solvers.solution import Event, Progress, Solution, Status, closed, gap_in_words
 
-#: Matrix entries up to which a solver is called although building has proven the start optimal: a second witness costs
-#: seconds there, and minutes beyond.
-MAX_WITNESSED = 250_000
-
 #: Statuses that say something else than how far value and bound are apart.
 NOT_OF_NUMBERS = (
     Status.INFEASIBLE,
@@ -176,7 +172,8 @@ def with_start(problem: ProblemData, solution: Solution, values: Values) -> Solu
 
 def proven_while_built(problem: ProblemData, values: Values, gap: float) -> bool:
     """Return whether an exact search has proven a start optimal, so that a solver could but repeat it at length."""
-    return problem.model.matrix().A.nnz > MAX_WITNESSED and proven_before(problem, values, gap)
+    entries = problem.model.matrix().A.nnz
+    return entries > problem.formulation.most_witnessed and proven_before(problem, values, gap)
 
 
 def proven_before(problem: ProblemData, values: Values, gap: float) -> bool:

@@ -68,6 +68,8 @@ class DataSource:
         :func:`mipforest.data.reward_scores.reward_scores`. ``None`` to estimate none.
     rarer_positive
         Whether the rarer of two classes is the positive one where ``positive`` names none.
+    unlabelled
+        Whether rows without a value of the target are samples without a label; see :func:`mipforest.data.load`.
     balanced
         Whether every class gets the same weight: a sample's weight is multiplied by W / (K W_k), with the weight W_k of
         its class k among the training samples, as scikit-learn's ``class_weight="balanced"``.
@@ -105,6 +107,7 @@ class DataSource:
     skip_lines: int = 0
     balanced: bool = False
     rarer_positive: bool = False
+    unlabelled: bool = False
 
     @property
     def written(self) -> TextFormat:
@@ -183,6 +186,7 @@ class DataSource:
                 categorical=self.categorical,
                 dates=self.dates,
                 date_order=self.date_order,
+                unlabelled=self.unlabelled,
                 **{field.name: getattr(self, field.name) for field in fields(TextFormat)},
             )
         except DataError as error:
@@ -358,6 +362,7 @@ class DataSource:
             "header": (True, False),
             "balanced": (True, False),
             "rarer_positive": (True, False),
+            "unlabelled": (True, False),
             "scores": (None, *get_args(Scores)),
             "better": ("lower", "higher"),
         }

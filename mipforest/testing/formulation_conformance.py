@@ -300,6 +300,7 @@ def repeated(data: Dataset, counts: IntArray) -> Dataset:
         features=data.features.labels,
         classes=data.classes or None,
         targets=data.targets or None,
+        unlabelled=data.unlabelled,
         task=task,
         scaling=data.encoding.scaling,
     )

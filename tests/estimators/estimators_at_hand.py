@@ -13,11 +13,13 @@ from mipforest.estimators import (
     ORTRegressor,
     PoissonTreeRegressor,
     QuantileTreeRegressor,
+    SemiSupervisedTreeClassifier,
 )
 
 SHAPES = {
     "oct": OCTClassifier(),
     "oct-h": OCTHClassifier(),
+    "semi-oct": SemiSupervisedTreeClassifier(),
     "ort": ORTRegressor(),
     "ort-h": ORTRegressor(splits="hyperplane"),
     "ort-l": ORTRegressor(leaves="linear"),

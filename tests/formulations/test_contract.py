@@ -62,6 +62,13 @@ def binary_data() -> Dataset:
     return Dataset.from_arrays(X, (X[:, 0] + X[:, 1] + rng.random(12) > 1.2).astype(int), scaling="none")
 
 
+def partly_labelled() -> Dataset:
+    """Nine samples of three classes and seven without a label, with two features."""
+    rng = np.random.default_rng(8)
+    X, y = rng.integers(0, 6, (16, 2)), np.arange(9) % 3
+    return Dataset.from_arrays(X[:9], y, unlabelled=X[9:])
+
+
 def regression_data() -> Dataset:
     """Seven samples with two features, for models whose leaves are linear."""
     rng = np.random.default_rng(3)
@@ -106,6 +113,14 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "trees": hyperplane_tree,
         "settings": [{"alpha": 0.02, "N_min": 2}],
         "depths": (1, 3),
+        "n_trees": 5,
+    },
+    "semi-oct": {
+        "settings": [
+            {"alpha": 0.05, "totals": (("0", 3.0),)},
+            {"N_min": 3, "totals": (0.5, 0.4, 0.1), "total_price": 0.4},
+        ],
+        "data": partly_labelled(),
         "n_trees": 5,
     },
     "ort": {"settings": [{"alpha": 0.05}, {"loss": "absolute", "N_min": 2}], "n_trees": 5},

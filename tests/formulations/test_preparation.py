@@ -40,7 +40,7 @@ def test_a_large_model_whose_start_is_proven_needs_no_solver(formulation, monkey
     data = NUMBERS if formulation.task == "regression" else DATA
     problem = formulation.build(data, 2)
     witnessed = problem.solve("highs", gap=1e-6)
-    monkeypatch.setattr("mipforest.problem.proofs.MAX_WITNESSED", 0)
+    monkeypatch.setattr(type(formulation), "most_witnessed", 0)
     result = problem.solve("highs", gap=1e-6)
     assert witnessed.solution.solver == "highs"
     assert result.solution.solver == "exact-search"
