@@ -9,13 +9,18 @@ What is used of Numba beyond its documentation, and why (``tests/searches/test_c
 - ``Dispatcher._cache`` is replaced, as the compiler's own cache does not see changes of what a function calls
   (:mod:`mipforest.searches.kernel_cache`, which restores results by ``CompileResult._reduce`` and ``_rebuild``).
 - ``Dispatcher.compile`` is wrapped, so that a number that is written out makes no kind of its own.
+- ``Compiler``, ``JITCPUCodegen`` and ``JITCodeLibrary`` have subclasses that make no machine code of kernels
+  (:mod:`mipforest.searches.kernel_compiler`).
 - ``Dispatcher.overloads`` has the library of a function, which knows its address
   (:mod:`mipforest.searches.addresses`); ``numba.cfunc`` returns addresses too, but of functions that are not kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -74,12 +79,12 @@ def entry(function: _F) -> _F:
 
 
 def kernel(function: _F) -> _F:
-    """Compile a function that only an :func:`entry` calls: no door from Python, which takes most of the time.
+    """Compile a function that only an :func:`entry` calls: no door from Python, and no machine code of its own.
 
-    The machine code is kept on disk too, for other entries that call it.
+    It is kept on disk too, for other entries that call it.
     """
-    fast = compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    fast._cache = KernelCache(function, kernel_folder())
+    fast = compiled(function, **_linked_only())
+    fast._cache = KernelCache(function, kernel_folder(), is_linked_only=True)
     from numba.core.types.misc import unliteral
 
     compile_for = fast.compile
@@ -87,6 +92,13 @@ def kernel(function: _F) -> _F:
     fast.compile = lambda types: compile_for(tuple(map(unliteral, types)))
     kept: _F = fast
     return kept
+
+
+def _linked_only() -> dict[str, Any]:
+    """Return the compiler's options of functions that have neither a door from Python nor an address."""
+    from mipforest.searches.kernel_compiler import KernelCompiler
+
+    return {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}
 
 
 def glue(function: _F) -> _F:
@@ -107,7 +119,7 @@ def operation(function: _F) -> _F:
     """
     from numba.extending import overload
 
-    options = {**_LEAN, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    options = {**_LEAN, **_linked_only()}
 
     def choose(first: Any, *_: Any) -> Callable[..., Any] | None:
         return _IMPLEMENTATIONS.get((getattr(first, "instance_class", object), function.__name__))
@@ -120,6 +132,30 @@ def implement(kind: type, *functions: Callable[..., Any], **named: Callable[...,
     """Let functions, each a :func:`kernel`, carry out the operations of their names on named tuples of a type."""
     for name, function in {**{own.__name__: own for own in functions}, **named}.items():
         _IMPLEMENTATIONS[kind, name] = getattr(function, "py_func", function)
+
+
+#: Objects made between two collections of garbage while functions are compiled, by generation. The compiler makes
+#: millions that stay, and Python's own 700 would have each of them looked at again and again.
+_COLLECTIONS = (20_000, 20, 50)
+
+#: Threads that compile, and the thresholds before the first of them.
+_compiling: list[tuple[int, int, int]] = []
+_compiling_lock = Lock()
+
+
+@contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Collect garbage less often, until the last thread that compiles has done so."""
+    with _compiling_lock:
+        _compiling.append(_compiling[0] if _compiling else gc.get_threshold())
+        gc.set_threshold(*_COLLECTIONS)
+    try:
+        yield
+    finally:
+        with _compiling_lock:
+            before = _compiling.pop()
+            if not _compiling:
+                gc.set_threshold(*before)
 
 
 def compile_by(run: Callable[[], object], budget: TimeBudget, name: str, seconds: int) -> float:
@@ -164,7 +200,7 @@ def compile_by(run: Callable[[], object], budget: TimeBudget, name: str, seconds
             del event
 
     compilation = Compilation()
-    with install_listener("numba:compile", compilation):
+    with install_listener("numba:compile", compilation), _fewer_collections():
         run()
     took = monotonic() - began
     budget.exclude("compile" if compilation.begun else "load", took)

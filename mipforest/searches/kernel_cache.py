@@ -295,12 +295,20 @@ class KernelCache:
         Where machine code is kept.
     kinds
         The types that one that was made within another rests on: it is kept by them.
+    is_linked_only
+        Whether it has no machine code of its own (:mod:`mipforest.searches.kernel_compiler`).
     """
 
     def __init__(
-        self, function: Callable[..., Any], folder: KernelFolder, kinds: tuple[Any, ...] = ()
+        self,
+        function: Callable[..., Any],
+        folder: KernelFolder,
+        kinds: tuple[Any, ...] = (),
+        *,
+        is_linked_only: bool = False,
     ) -> None:
         self._function, self._folder, self._kinds = function, folder, kinds
+        self._is_linked_only = is_linked_only
         file = Path(function.__code__.co_filename)
         is_unknown = function.__closure__ and not kinds
         self._source = b"" if is_unknown else _source_of(file, folder.sources)
@@ -331,6 +339,10 @@ class KernelCache:
         if content is None:
             return None
         try:
+            if self._is_linked_only:
+                from mipforest.searches.kernel_compiler import context_of_kernels
+
+                target_context = context_of_kernels(target_context)
             return CompileResult._rebuild(target_context, *pickle.loads(content))
         except Exception:  # whatever it is that another installation has left there: it is compiled anew
             self._folder.remove(name)

@@ -1,5 +1,6 @@
 """Searches are compiled once on a machine, outside the time limit."""
 
+import gc
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 from numba import config, njit
 
 import mipforest
-from mipforest.searches import COMPILING, compile_by
+from mipforest.searches import COMPILING, compile_by, entry, kernel
 from mipforest.searches.exact.open_intervals import advance
 from mipforest.time_budget import Stopped, TimeBudget
 
@@ -33,6 +34,43 @@ def test_a_compilation_is_told_and_does_not_count():
     assert left > 1000.0 - seconds
 
 
+@pytest.fixture
+def collected_often():
+    """Thresholds of the garbage collector as Python sets them."""
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*before)
+
+
+def test_garbage_is_collected_as_before_once_all_have_compiled(collected_often):
+    before = gc.get_threshold()
+    during = []
+
+    def compile_another():
+        compile_by(lambda: during.append(gc.get_threshold()), TimeBudget(), "a search", 3)
+        during.append(gc.get_threshold())
+
+    compile_by(compile_another, TimeBudget(), "a search", 3)
+    assert during[0] == during[1] > before
+    assert gc.get_threshold() == before
+
+
+def test_kernels_have_no_machine_code_of_their_own():
+    @kernel
+    def twice(number):
+        return 2 * number
+
+    @entry
+    def twice_twice(number):
+        return twice(twice(number))
+
+    assert twice_twice(3) == 12
+    (linked,), (run,) = twice.overloads.values(), twice_twice.overloads.values()
+    assert linked.library.serialize_using_object_code()[1] == "bitcode"
+    assert run.library.serialize_using_object_code()[1] == "object"
+
+
 @pytest.mark.skipif("NUMBA_CACHE_DIR" in os.environ, reason="the user has chosen a place")
 def test_machine_code_is_kept_outside_the_package():
     """A package manager would leave behind what it did not write, and that would be imported in the package's place."""
@@ -50,6 +88,7 @@ def test_a_stop_ends_a_compilation_between_two_functions():
 
 
 def test_what_is_used_of_numba_beyond_its_documentation_is_there():
+    from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
     from numba.core.compiler import CompileResult
     from numba.core.options import DefaultOptions
 
@@ -65,6 +104,12 @@ def test_what_is_used_of_numba_beyond_its_documentation_is_there():
     (made,) = plain.overloads.values()
     assert made.library.has_dynamic_globals is False
     assert made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name) > 0
+    assert isinstance(made.library, JITCodeLibrary)
+    assert isinstance(made.library.codegen, JITCPUCodegen)
+    for name in ("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals",
+                 "_verify_declare_only_symbols", "_finalized", "serialize_using_bitcode"):  # fmt: skip
+        assert hasattr(made.library, name), f"numba's libraries have no {name}: see kernel_compiler.py"
+    assert hasattr(made.target_context, "_internal_codegen")
     assert callable(made._reduce)
     assert callable(CompileResult._rebuild)
 

@@ -20,7 +20,10 @@ PACKAGE = Path(mipforest.__file__).parent
 SEARCHES = PACKAGE / "searches"
 
 #: What the decorators import.
-NEEDED = ("errors.py", "atomic.py", "time_budget.py", "searches/__init__.py", "searches/kernel_cache.py")
+NEEDED = (
+    "errors.py", "atomic.py", "time_budget.py",
+    *(f"searches/{name}.py" for name in ("__init__", "kernel_cache", "kernel_compiler")),
+)  # fmt: skip
 
 #: Compiled functions are marked with one of them.
 DECORATORS = {"entry", "kernel", "glue"}

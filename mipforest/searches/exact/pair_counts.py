@@ -415,7 +415,8 @@ class PairSearch(CoverSearch):
         p, T, B = len(rows.rank), len(tables.feature), 2**self.depth - 1
         box = self.box or Box(np.ones((B, p), dtype=bool), np.zeros(B, dtype=bool), np.full(p, -1))
         #: (|B|, T + 1) what each node may split on, and whether it has to split; (T,) groups of thresholds.
-        self._use = np.column_stack([box.allowed[:, tables.feature], box.must]).astype(np.uint8)
+        # Row by row in memory at every depth: kernels are compiled for each layout.
+        self._use = np.column_stack([box.allowed[:, tables.feature], box.must]).astype(np.uint8, order="C")
         self._group = np.asarray(box.group[tables.feature], dtype=np.int64)
         self._kind = kind_of_loss(rows.loss)
         #: (2, T) lower bounds on the losses of both sides of each root, and whether it is open.
