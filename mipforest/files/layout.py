@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
-from mipforest.model.matrix import MatrixForm
+from mipforest.model.matrix import Block, MatrixForm
 
 #: Section headers, set names and markers. HiGHS stops at a row named ``RHS`` or a column named ``QSECTION``;
 #: the others are kept out because readers that guess the format of a line may stumble over them too.
@@ -269,6 +269,19 @@ def file_rows(
         origin=origin,
         is_upper_half=is_upper_half,
     )
+
+
+def canonical(matrix: SparseMatrix) -> SparseMatrix:
+    """Return a matrix sorted in place, with repeated entries added up and without those that are 0."""
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return matrix
+
+
+def named_block(name: str, names: Sequence[str]) -> tuple[Block, ...]:
+    """Return a block of columns or rows with the names of a file; none without names."""
+    return (Block(name, 0, (len(names),), flat_names=tuple(names)),) if names else ()
 
 
 def exact_range(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, BoolArray]:

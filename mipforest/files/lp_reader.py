@@ -15,8 +15,9 @@ from scipy import sparse
 
 from mipforest.arrays import SparseMatrix
 from mipforest.errors import MipforestError
+from mipforest.files.layout import canonical, named_block
 from mipforest.files.streams import file_blocks, split_suffix
-from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
+from mipforest.model.matrix import IndicatorRows, MatrixForm
 from mipforest.unpacking import UnpackingError
 
 #: Versions of HiGHS from this one on say what they leave out of a file: 1.15 drops constants of rows without a word.
@@ -167,7 +168,7 @@ def _form_of(model: Any, path: str | os.PathLike[str]) -> MatrixForm:
         raise LpError(path, 0, "the objective has a coefficient that is infinite or no number")
     return MatrixForm(
         c=c,
-        A=_canonical(_matrix(lp.a_matrix_, (m, n))),
+        A=canonical(_matrix(lp.a_matrix_, (m, n))),
         row_lower=np.array(lp.row_lower_, dtype=float),
         row_upper=np.array(lp.row_upper_, dtype=float),
         col_lower=lower,
@@ -176,8 +177,8 @@ def _form_of(model: Any, path: str | os.PathLike[str]) -> MatrixForm:
         indicators=IndicatorRows.none(n),
         Q=_hessian(model.hessian_, n),
         offset=offset,
-        columns=_block("columns", columns),
-        rows=_block("rows", rows),
+        columns=named_block("columns", columns),
+        rows=named_block("rows", rows),
         maximize=lp.sense_ == highspy.ObjSense.kMaximize,
         name=lp.model_name_,
     )
@@ -208,16 +209,5 @@ def _hessian(given: Any, n: int) -> SparseMatrix | None:
         np.array(given.start_, dtype=np.int32),
     )
     triangle = sparse.csc_array(parts, shape=(n, n))
-    Q = _canonical(sparse.csr_array(triangle + sparse.triu(triangle.T, 1) + sparse.tril(triangle.T, -1)))
+    Q = canonical(sparse.csr_array(triangle + sparse.triu(triangle.T, 1) + sparse.tril(triangle.T, -1)))
     return Q if Q.nnz else None
-
-
-def _canonical(matrix: SparseMatrix) -> SparseMatrix:
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
-    return matrix
-
-
-def _block(name: str, names: list[str]) -> tuple[Block, ...]:
-    return (Block(name, 0, (len(names),), flat_names=tuple(names)),) if names else ()

@@ -28,9 +28,9 @@ from scipy import sparse
 
 from mipforest.arrays import FloatArray, SparseMatrix
 from mipforest.errors import MipforestError
-from mipforest.files.layout import check_writable, safe_names
+from mipforest.files.layout import canonical, check_writable, named_block, safe_names
 from mipforest.files.streams import file_blocks, number_text, split_suffix, write_lines
-from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
+from mipforest.model.matrix import IndicatorRows, MatrixForm
 from mipforest.unpacking import UnpackingError
 
 #: Version of the format that is written.
@@ -268,7 +268,7 @@ class _Rows:
         self.upper.append(upper)
 
     def matrix(self, n: int) -> SparseMatrix:
-        return _canonical(self.coefficient, self.row, self.column, (len(self.names), n))
+        return _matrix(self.coefficient, self.row, self.column, (len(self.names), n))
 
 
 class _Reader:
@@ -329,12 +329,12 @@ class _Reader:
                 conditional.matrix(n),
                 np.array(conditional.lower),
                 np.array(conditional.upper),
-                _block("indicators", conditional.names),
+                named_block("indicators", conditional.names),
             ),
             Q=Q,
             offset=offset,
-            columns=_block("columns", names),
-            rows=_block("rows", rows.names),
+            columns=named_block("columns", names),
+            rows=named_block("rows", rows.names),
             maximize=_part(_part(content, "objective", dict), "sense", str) == "max",
             name=str(content.get("name") or ""),
         )
@@ -426,7 +426,7 @@ class _Reader:
             value.append(_value(_object(term, "a term"), "coefficient"))
             first.append(self._column(term, "variable_1"))
             second.append(self._column(term, "variable_2"))
-        one_way = _canonical(value, np.minimum(first, second), np.maximum(first, second), (n, n))
+        one_way = _matrix(value, np.minimum(first, second), np.maximum(first, second), (n, n))
         Q = sparse.csr_array(one_way + sparse.triu(one_way, 1).T)
         Q.sort_indices()
         return c, offset, Q if Q.nnz else None
@@ -470,13 +470,5 @@ def _shortened(given: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _canonical(value: Any, row: Any, column: Any, shape: tuple[int, int]) -> SparseMatrix:
-    matrix = sparse.csr_array(sparse.coo_array((np.asarray(value, dtype=float), (row, column)), shape=shape))
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
-    return matrix
-
-
-def _block(name: str, names: list[str]) -> tuple[Block, ...]:
-    return (Block(name, 0, (len(names),), flat_names=tuple(names)),) if names else ()
+def _matrix(value: Any, row: Any, column: Any, shape: tuple[int, int]) -> SparseMatrix:
+    return canonical(sparse.csr_array((np.asarray(value, dtype=float), (row, column)), shape=shape))

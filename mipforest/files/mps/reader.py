@@ -20,9 +20,9 @@ from scipy import sparse
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray, SparseMatrix
 from mipforest.errors import MipforestError, suggestion
-from mipforest.files.layout import TWO_SIDES
+from mipforest.files.layout import TWO_SIDES, named_block
 from mipforest.files.streams import numbered_lines, split_suffix
-from mipforest.model.matrix import Block, IndicatorRows, MatrixForm
+from mipforest.model.matrix import IndicatorRows, MatrixForm
 
 
 class Section(ABC):
@@ -458,8 +458,8 @@ class MpsContent:
             indicators=self._indicator_rows(A, lower, upper, conditional),
             Q=self._hessian(),
             offset=self.offset,
-            columns=_block("columns", self.column_names),
-            rows=_block("rows", [self.row_names[row] for row in linear]),
+            columns=named_block("columns", self.column_names),
+            rows=named_block("rows", [self.row_names[row] for row in linear]),
             maximize=self.maximize,
             name=self.name,
         )
@@ -472,7 +472,7 @@ class MpsContent:
         binary, value = np.array([self.indicators[row] for row in rows.tolist()], dtype=np.int64).T
         names = [self.row_names[row] for row in rows]
         return IndicatorRows(
-            binary, value, _rows_of(A, rows), lower[rows], upper[rows], _block("indicators", names)
+            binary, value, _rows_of(A, rows), lower[rows], upper[rows], named_block("indicators", names)
         )
 
     def _hessian(self) -> SparseMatrix | None:
@@ -517,11 +517,6 @@ class MpsContent:
 def _rows_of(A: SparseMatrix, rows: npt.NDArray[np.integer]) -> SparseMatrix:
     """Take some rows of a CSR matrix, in order; the matrix itself if these are all."""
     return A if len(rows) == A.shape[0] else A[rows]
-
-
-def _block(name: str, names: list[str]) -> tuple[Block, ...]:
-    """Return one block of all names; none if there are none."""
-    return (Block(name, 0, (len(names),), flat_names=tuple(names)),) if names else ()
 
 
 class MpsError(MipforestError, ValueError):

@@ -115,7 +115,7 @@ class ObliqueSearch(TreeSearch):
         assert isinstance(structure, HyperplaneCharges | LabelledLeaves)  # ``refusal`` has seen to it
         own = ObliqueProblem.of(structure, problem.data.X, problem.topology.depth)
         little = labelled.run_on_little if labelled.takes(own) else search.run_on_little
-        compile_by(little, problem.budget, self.name, 20 if labelled.takes(own) else 10)
+        compile_by(little, problem.budget, self.name, 40 if labelled.takes(own) else 10)
         driver = Driver(self, problem, settings, on_progress, keeps_constraints=False)
         for label in (0, 1):
             _offer_splits(driver, *_in_heap_order(label, problem))
