@@ -27,6 +27,7 @@ depth 2 the start of one level less with one more.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -108,8 +109,8 @@ class TotalsSearch:
     def _shallower(self) -> Tree:
         """Return the start of one level less, with one more."""
         data, depth = self.instance.data, self.instance.topology.depth
-        shallow = self.formulation.bind(data, Topology(depth - 1), self.budget.part(share=START_SHARE))
-        assert isinstance(shallow.known, Tree)
+        known = replace(self.formulation, variant="tight")  # which has a start
+        shallow = known.bind(data, Topology(depth - 1), self.budget.part(share=START_SHARE))
         return deepened(shallow.known)
 
     # ------------------------------------------------------------------ prices

@@ -233,7 +233,7 @@ def read_mof(path: str | os.PathLike[str]) -> MatrixForm:
         raise MofError(path, f"{error}; is this a MathOptFormat file, and whole?") from None
 
 
-class _Unreadable(Exception):
+class _Unreadable(MipforestError, ValueError):
     """A part that the format does not have."""
 
 

@@ -239,3 +239,14 @@ def test_sizes_of_leaves_count_both_kinds():
     assert SemiOct(N_min=2, totals=(1.0, 1.0)).build(data, 1).solve(**PROVEN).objective == pytest.approx(0.0)
     with pytest.raises(DataError, match="N_min is 5"):
         SemiOct(N_min=5, totals=(1.0, 1.0)).build(data, 1)
+
+
+def test_a_start_of_three_levels_in_the_variant_without_one():
+    """The start of one level less is that of the variant ``tight``."""
+    rng = np.random.default_rng(3)
+    X = rng.random((24, 2))
+    data = Dataset.from_arrays(X[:12], np.arange(12) % 2, unlabelled=X[12:])
+    problem = SemiOct(variant="valid", totals=(("1", 6.0),)).build(data, 3)
+    tree = problem.start_tree("depth-two")
+    assert tree is not None
+    assert np.isfinite(problem.formulation.evaluate(tree, problem.instance))

@@ -254,7 +254,7 @@ def _literal(problem: Problem, constraint: Constraint | None) -> float | None:
     """Return the optimum of the literal model, ``None`` where there is none, or Gurobi does not finish."""
     formulation, instance, target = problem.formulation, problem.instance, None
     # A search and a model are each other's witnesses.
-    no_literal = formulation.name in ("poisson", "survival", "multi")
+    no_literal = formulation.name in ("poisson", "survival", "multi", "semi-oct")
     if formulation.task in ("prescription", "decision") or no_literal or not formulation.gives.is_tree:
         return None
     if formulation.name == "miret":

@@ -38,6 +38,8 @@ CARDS = {"rules": one_of(1, 2, 3), "tangents": one_of("V0", "V3"), "min_points":
 PARAMETERS: dict[str, dict[str, Draw]] = {
     "oct": SPLITS,
     "oct-h": HYPERPLANES,
+    "semi-oct": SPLITS
+    | {"totals": one_of((("0", 0.4),), (("0", 1.0), ("1", 2.0))), "total_price": one_of(0.3, 1.0)},
     "ort": SPLITS | LOSS,
     "multi": SPLITS | {"target_weights": one_of("variance", "equal")},
     "poisson": SPLITS | {"tangents": one_of(4, 32)},
@@ -178,4 +180,5 @@ def random_data(rng: np.random.Generator, model: type[Formulation]) -> Dataset:
     else:
         y = rng.integers(0, 2 if model.two_classes else 3, n)
         y[:2] = [0, 1]
-    return Dataset.from_arrays(X, y, task=model.task, scaling=model.scaling, name="fuzz")
+    others = X[rng.integers(0, n, 3)][:, rng.permutation(p)] if model.takes_unlabelled else None
+    return Dataset.from_arrays(X, y, task=model.task, scaling=model.scaling, name="fuzz", unlabelled=others)
