@@ -140,7 +140,8 @@ def solved(
         own = ObliqueProblem.of(structure, problem.data.X, depth)
         figures = {"groups": own.n_groups, "supports": supports(own, result.objective * unit)}
     if test is not None:
-        measured = result.measures(test)
+        own_measures = problem.formulation.measures(result.tree, test, problem.instance)
+        measured = {**result.measures(test), **own_measures}
         figures |= {name: measured[name] for name in ("accuracy", "fidelity") if name in measured}
     return {
         **figures,
