@@ -50,7 +50,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -120,6 +120,9 @@ class OctInstance(ClassTreeInstance):
     def costliest(self) -> float:
         """Charges of all samples at the prediction against which :attr:`gains` are counted."""
         return float((self.gains.sum(axis=0) + self.charges.sum(axis=0))[0])
+
+
+_I = TypeVar("_I", bound=OctInstance)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,11 +264,15 @@ class UnivariateLabels(LabelledTree):
             gains=label_gains(thresholds.group, bound["charges"]),
             **bound,
         )
+        return self._prepared(instance, "searching for the best tree, and for bounds by its root")
+
+    def _prepared(self, instance: _I, task: str) -> _I:
+        """Return an instance with a start and bounds by the root, as far as its variant has them."""
         if self.variant == "valid":
             return instance
-        with instance.budget.phase("prepare", "searching for the best tree, and for bounds by its root"):
+        with instance.budget.phase("prepare", task):
             known, roots = self._searched(instance)
-        proven = topology.depth <= 2 or roots.least > 0
+        proven = instance.topology.depth <= 2 or roots.least > 0
         return replace(
             instance,
             known=known,

@@ -408,17 +408,7 @@ class SemiOct(PredictsClasses, UnivariateLabels):
             total=Totals.of(self.totals, data),
             **bound,
         )
-        if self.variant == "valid":
-            return instance
-        with instance.budget.phase("prepare", "searching for the best trees under prices of totals"):
-            known, roots = self._searched(instance)
-        proven = topology.depth <= 2 or roots.least > 0
-        return replace(
-            instance,
-            known=known,
-            roots=roots if proven else None,
-            least_objective=max(0.0, roots.least / instance.baseline),
-        )
+        return self._prepared(instance, "searching for the best trees under prices of totals")
 
     def bind_quickly(self, data: Dataset, topology: Topology, budget: TimeBudget) -> None:
         return None

@@ -87,6 +87,7 @@ class TotalsSearch:
         if depth == 1 or (depth == 2 and self._decisive is not None):
             self._close()
         least = min(max(least, float(self.by_threshold.min(initial=np.inf))), self.no_split, self.value)
+        least = max(0.0, least)  # charges and prices are no less
         ended = self.value - least <= self.slack
         return self.best, RootValues(self.by_threshold, self.no_split, least, None, ended)
 

@@ -22,6 +22,7 @@ from mipforest.files import read_model
 from mipforest.instances.library import Entry, InstanceSpec, Library, SuiteError
 from mipforest.instances.results import Run, read_results
 from mipforest.model import MatrixForm
+from mipforest.model.matrix import statistics
 from mipforest.settings import FEASIBILITY_TOLERANCE
 
 #: Bins of a statistic's histogram, from its least to its greatest value in both samples.
@@ -173,12 +174,12 @@ def statistics_of(form: MatrixForm) -> tuple[float, ...]:
     sides = sides[np.isfinite(sides)]
     degrees = (np.bincount(A.indices, minlength=form.n_columns), np.diff(A.indptr))
     spread = [number for values in (*degrees, A.data, sides) for number in _mean_and_std(values)]
-    binary = form.integer & (form.col_lower == 0) & (form.col_upper == 1)
+    own = statistics(form)
     return (
-        form.n_columns,
-        float(binary.mean()) if form.n_columns else 0.0,
-        form.n_rows,
-        A.nnz / max(1, form.n_rows * form.n_columns),
+        own.columns,
+        own.binary / max(1, own.columns),
+        own.rows,
+        A.nnz / max(1, own.rows * own.columns),
         *spread,
     )
 
