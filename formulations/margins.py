@@ -502,7 +502,7 @@ class _Steps:
             if not goes_on.any():
                 break
             left = left[goes_on]
-            self._keep(goes_on)
+            self._restrict(goes_on)
         return gains
 
     def least_rate(self, slack: float) -> FloatArray:
@@ -521,10 +521,10 @@ class _Steps:
             if not goes_on.any():
                 break
             left = left[goes_on]
-            self._keep(goes_on)
+            self._restrict(goes_on)
         return rates
 
-    def _keep(self, kept: BoolArray) -> None:
+    def _restrict(self, kept: BoolArray) -> None:
         """Go on with some of the copies (n,)."""
         if kept.all():
             return

@@ -45,7 +45,15 @@ from mipforest.errors import some_of
 from mipforest.problem.parameters import ParameterError, parameter
 from mipforest.smooth.formulation import SmoothInstance
 from mipforest.smooth.losses import SquaredError
-from mipforest.smooth.model import Block, Functional, LinearConstraint, Point, Routing, RowNorms, SmoothModel
+from mipforest.smooth.model import (
+    Block,
+    Functional,
+    LinearConstraint,
+    Point,
+    RowNorms,
+    SmoothModel,
+    SoftRouting,
+)
 from mipforest.trees import FunctionalTree, Topology, Tree
 from mipforest.trees.randomized import Curve
 
@@ -446,7 +454,7 @@ class FunctionalModel(SmoothModel):
         return float((inside * point["gaps"]).sum()), {"gaps": inside}
 
     def _gradient(
-        self, seen: SmoothModel, routing: Routing, functional: Functional, point: Point
+        self, seen: SmoothModel, routing: SoftRouting, functional: Functional, point: Point
     ) -> tuple[float, Point]:
         value, gradient = super()._gradient(seen, routing, functional, point)
         slope = routing.slope(functional.payload, functional.weights)

@@ -315,7 +315,7 @@ class EditSession:
         rule = RegionLabel(label, tuple(where))
         return self._do(Edit(f"node {node} predicts {label}", (*path, rule), node))
 
-    def keep(self, tree: Tree) -> Edit:
+    def adopt(self, tree: Tree) -> Edit:
         """Have each node split as in a tree of one feature in each split, such as one of :meth:`near`.
 
         Raises

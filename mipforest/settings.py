@@ -15,7 +15,7 @@ from typing import Any, TypedDict, TypeVar, get_type_hints
 from threadpoolctl import threadpool_limits
 
 from mipforest.errors import NotAllowed, closest
-from mipforest.time_budget import Tell, TimeBudget
+from mipforest.time_budget import ReportLine, TimeBudget
 
 #: Largest violation of a row, bound or integrality that counts as none: the default feasibility tolerance
 #: of HiGHS, Gurobi and SCIP, so that what this package accepts, they accept.
@@ -155,9 +155,9 @@ class SolveSettings:
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
-    def budget(self, tell: Tell | None = None) -> TimeBudget:
+    def budget(self, report: ReportLine | None = None) -> TimeBudget:
         """Begin the budget for building and solving; a limit of 0, for the start alone, limits no preparation."""
-        return TimeBudget(self.time_limit or None, tell=tell)
+        return TimeBudget(self.time_limit or None, report=report)
 
 
 class FitKeywords(TypedDict, total=False):

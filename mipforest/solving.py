@@ -96,7 +96,7 @@ def solve(
         on_progress=on_progress,
     )
     if owner is not None:
-        owner.keep(solution)
+        owner.store_solution(solution)
     return solution
 
 

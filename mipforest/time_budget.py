@@ -17,7 +17,7 @@ class Stopped(KeyboardInterrupt):
     """A stop was asked for where a search has not begun: there is nothing to keep but what was known before."""
 
 
-class Tell(Protocol):
+class ReportLine(Protocol):
     """Shows the user a line."""
 
     def __call__(self, line: str, /, *, plain: bool = ...) -> object:
@@ -35,7 +35,7 @@ class TimeBudget:
     ----------
     seconds
         Wall time from now on; ``None`` for no limit.
-    tell
+    report
         Called with a line for the user when something begins that may last; with ``plain=True`` where it is worth one
         also without a live display.
     clock
@@ -47,12 +47,12 @@ class TimeBudget:
         self,
         seconds: float | None = None,
         *,
-        tell: Tell | None = None,
+        report: ReportLine | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._stopped = False
         self._whole: TimeBudget | None = None
-        self._tell, self._clock = tell, clock
+        self._report, self._clock = report, clock
         self._deadline = math.inf if seconds is None else clock() + seconds
         self._seconds: dict[str, float] = {}
         self._excluded = 0.0
@@ -153,20 +153,20 @@ class TimeBudget:
         self._switch()
         self._under_way.append(name)
         self._seconds.setdefault(name, 0.0)
-        if message and self._tell is not None:
-            self._tell(message)
+        if message and self._report is not None:
+            self._report(message)
         try:
             yield
         finally:
             self._switch()
             self._under_way.pop()
 
-    def tell(self, line: str) -> None:
-        """Tell the user something that is worth a line in any case."""
+    def report(self, line: str) -> None:
+        """ReportLine the user something that is worth a line in any case."""
         if self._whole is not None:
-            self._whole.tell(line)
-        elif self._tell is not None:
-            self._tell(line, plain=True)
+            self._whole.report(line)
+        elif self._report is not None:
+            self._report(line, plain=True)
 
     def note(self, line: str) -> None:
         """Have the result say, once, why later runs have to compile a search again."""

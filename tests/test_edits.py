@@ -197,7 +197,7 @@ def test_a_near_tree_is_kept():
     session.forbid("c", 0)
     near = session.near(0.5, most=8)
     assert same(near.objectives[0], session.best().objective)
-    session.keep(near[len(near) - 1])
+    session.adopt(near[len(near) - 1])
     found = session.best()
     assert at_most(found.objective, near.objectives[-1])  # its labels are the best ones
     assert (found.tree.w.any(axis=1) == near[len(near) - 1].w.any(axis=1)).all()

@@ -55,7 +55,7 @@ def test_a_stop_leaves_nothing(clock):
 
 def test_every_second_is_counted_once(clock):
     told = []
-    budget = TimeBudget(clock=clock, tell=told.append)
+    budget = TimeBudget(clock=clock, report=told.append)
     with budget.phase("prepare"):
         clock.now += 1
         with budget.phase("start", "finding a start"):
@@ -116,11 +116,11 @@ def test_loading_searches_leaves_a_short_limit_to_the_first_solve(clock, monkeyp
 
 def test_what_is_excluded_counts_for_itself_and_puts_off_every_end(clock):
     told = []
-    budget = TimeBudget(10.0, clock=clock, tell=lambda line, plain=False: told.append((line, plain)))
+    budget = TimeBudget(10.0, clock=clock, report=lambda line, plain=False: told.append((line, plain)))
     with budget.phase("prepare", "preparing"):
         clock.now += 1
         part = budget.part(share=0.5)
-        part.tell("compiling")
+        part.report("compiling")
         clock.now += 30
         part.exclude("compile", 30.0)
         assert budget.remaining == 9.0

@@ -265,7 +265,7 @@ def _checked(lines: Lines, exact: bool) -> Certified | CertifiedUnivariate:
             header = object_of(text)
             if header.get("mipforest_certificate") == UNIVARIATE:
                 return check_univariate(Words.read(header), header.get("sha256"), lines, exact=exact)
-        check.take(text, lines.number)
+        check.read_line(text, lines.number)
     lines.number = 0
     return check.end()
 
@@ -285,7 +285,7 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
         yield rest
 
 
-class _Routing(NamedTuple):
+class _OpenNode(NamedTuple):
     """The nodes that the samples have reached, (G,), and what is decided of the features of nodes."""
 
     reached: IntArray
@@ -299,11 +299,11 @@ class _Check:
         self.exact = exact
         self.header, self.claim = dict[str, Any](), dict[str, Any]()
         self.samples: list[list[float]] = []
-        self.open: dict[int, _Routing] = {}
+        self.open: dict[int, _OpenNode] = {}
         self.weakest: tuple[Fraction | float, str, int] = Fraction(0), "", 0
         self.branchings = self.leaves = 0
 
-    def take(self, text: bytes, number: int) -> None:
+    def read_line(self, text: bytes, number: int) -> None:
         """Take the next line."""
         line = object_of(text)
         require(not self.claim, "a line after the claim, which is the last one")
@@ -354,14 +354,14 @@ class _Check:
             self.norms = Exact(self.X) if self.exact else Outward(self.X)
             self.points = Points(self.charges, self.C, self.epsilon, self.weight, self.norms)
             reached: IntArray = np.zeros(self.groups, np.uint8 if self.n_nodes < 256 else np.uint16)
-            self.open[0] = _Routing(reached)
+            self.open[0] = _OpenNode(reached)
 
-    def _opened(self, node: object) -> tuple[int, _Routing]:
+    def _opened(self, node: object) -> tuple[int, _OpenNode]:
         known = whole(node, "the node", 0, MAX_UNITS)
         require(known in self.open, f"node {known} is not open: it was closed before, or nothing led to it")
         return known, self.open.pop(known)
 
-    def _add(self, node: object, routing: _Routing) -> None:
+    def _add(self, node: object, routing: _OpenNode) -> None:
         known = whole(node, "the node", 0, MAX_UNITS)
         require(known not in self.open, f"node {known} is open already")
         self.open[known] = routing
@@ -384,11 +384,11 @@ class _Check:
             halves = self.points.halves(t, line["feature"], routing.decided.get(t, {}))
             self.branchings += 1
             for key, half in zip(("in", "out"), halves, strict=True):
-                self._add(line.get(key), _Routing(routing.reached, {**routing.decided, t: half}))
+                self._add(line.get(key), _OpenNode(routing.reached, {**routing.decided, t: half}))
             return
         _, *sides = self._both_ways(whole(line.get("sample"), "sample", 0, self.groups), routing.reached)
         for key, reached in zip(("left", "right"), sides, strict=True):
-            self._add(line.get(key), _Routing(reached, routing.decided))
+            self._add(line.get(key), _OpenNode(reached, routing.decided))
 
     def _leaf(self, line: dict[str, Any], number: int) -> None:
         node, (reached, decided) = self._opened(line["leaf"])
@@ -421,7 +421,7 @@ class _Check:
                 at = whole(list_of(change, "a change", 2)[0], "the branch node", 0, self.n_nodes)
                 changed[at] = self._terms(at, {**points[at], **self._units(change[1])}, unit, closed, name)
             self._close(self._value(unit, changed), name, number)
-        self._add(line.get("then"), _Routing(reached))
+        self._add(line.get("then"), _OpenNode(reached))
 
     def _dual(
         self, line: dict[str, Any], reached: IntArray, name: str

@@ -420,9 +420,9 @@ class _Proof:
         #: Number of values of each feature.
         self.values = (rank.max(axis=1) + 1).tolist()
         self.empties = constraints.empties
-        self._take(constraints.box())
+        self._adopt_box(constraints.box())
 
-    def _take(self, box: Box) -> None:
+    def _adopt_box(self, box: Box) -> None:
         self.box = box
         #: (|B|,) what the splits below each node cost at least that have to be there, its own one included.
         self.floor = [int(count) * self.losses.split_cost for count in subtree_sums(box.must)]
@@ -457,7 +457,7 @@ class _Proof:
                     self.constraints.excludes(box), "a box is said to have no tree, and keeps every limit"
                 )
                 continue
-            self._take(box)
+            self._adopt_box(box)
             self.check(rows, depth, least, b, Place())
 
     def check(self, rows: IntArray, levels: int, least: int, b: int, place: Place) -> None:

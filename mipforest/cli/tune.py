@@ -420,14 +420,14 @@ class Scores(ABC):
         except BaseException as error:
             interruption.writing()
             if len(self.records) and folder is not None:
-                self._keep(folder)
+                self._write_fits(folder)
             if isinstance(error, KeyboardInterrupt) and len(self.records):
                 return
             if len(self.records) and folder is not None:
                 print_note(f"{folder.path / TUNING} keeps the {len(self.records)} fits that are done")
             raise
 
-    def _keep(self, folder: RunFolder) -> None:
+    def _write_fits(self, folder: RunFolder) -> None:
         """Write ``tuning.csv`` alone into the run folder; where that is impossible, print it."""
         from mipforest.runs.folder import TUNING
 

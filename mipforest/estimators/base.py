@@ -663,7 +663,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):
                 else "the fit was interrupted before there was a tree"
             )
         self._check_found(result, settings)
-        self._keep(result)
+        self._store(result)
 
     def _least_share(self) -> float:
         """Return the least share of weight in a leaf; 0 of an estimator without that parameter."""
@@ -749,7 +749,7 @@ class TreeEstimator(TreePictures, BaseEstimator, metaclass=EstimatorType):
             text = f"the tree is not verified: {'; '.join(result.failed_checks)}"
             warnings.warn(text, UnverifiedTreeWarning, stacklevel=4)
 
-    def _keep(self, result: Result) -> None:
+    def _store(self, result: Result) -> None:
         assert isinstance(result.tree, Tree)
         self.tree_ = result.tree
         self._keep_outcome(result)

@@ -80,8 +80,8 @@ class TreeClassifier(ClassifierMixin, TreeEstimator):
         tags.classifier_tags.multi_class = not self._two_classes_only()
         return tags
 
-    def _keep(self, result: Result) -> None:
-        super()._keep(result)
+    def _store(self, result: Result) -> None:
+        super()._store(result)
         self._leaf_frequencies = leaf_shares(self.tree_, self._statistics)
 
     # ------------------------------------------------------------------ predict

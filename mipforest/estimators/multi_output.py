@@ -41,8 +41,8 @@ class MultiTree(PaperEstimator):
         tags.target_tags.multi_output = True
         return tags
 
-    def _keep(self, result: Result) -> None:
-        super()._keep(result)
+    def _store(self, result: Result) -> None:
+        super()._store(result)
         self.n_outputs_ = len(result.problem.data.targets)
 
     def _columns(self, found: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -197,8 +197,8 @@ class MultiTreeClassifier(ClassifierMixin, MultiTree):
         tags.classifier_tags.multi_label = True
         return tags
 
-    def _keep(self, result: Result) -> None:
-        super()._keep(result)
+    def _store(self, result: Result) -> None:
+        super()._store(result)
         tree, data = self.tree_, result.problem.data
         leaf, L = tree.apply(data.X_raw) - tree.topology.n_branches, tree.topology.n_leaves
         self._shares = []

@@ -596,8 +596,8 @@ class SurvivalTree(PaperEstimator):
             X_raw, times, event=seen, target="time", features=features, scaling=scaling, weights=weights
         )
 
-    def _keep(self, result: Result) -> None:
-        super()._keep(result)
+    def _store(self, result: Result) -> None:
+        super()._store(result)
         data = result.problem.data
         assert data.followed is not None
         assert data.baseline_hazard is not None
@@ -823,7 +823,7 @@ class RiskScoreClassifier(PaperEstimator, TreeClassifier):
     def _formulation_name(self) -> str:
         return "ors" if self.binary else "ogrs"
 
-    def _keep(self, result: Result) -> None:
+    def _store(self, result: Result) -> None:
         assert isinstance(result.tree, ScoreCard)
         self.card_ = result.tree.nonnegative()
         self._keep_outcome(result)
@@ -918,8 +918,8 @@ class RandomizedEstimator(PaperEstimator):
     min_weight_fraction_leaf: ClassVar[NotTaken] = NotTaken()  # type: ignore[misc,assignment]
     monotonic_cst: ClassVar[NotTaken] = NotTaken()  # type: ignore[misc,assignment]
 
-    def _keep(self, result: Result) -> None:
-        super()._keep(result)
+    def _store(self, result: Result) -> None:
+        super()._store(result)
         content = result.to_dict()
         self.start_objectives_ = tuple(content["start_objectives"])
         self.sparsity_ = {"local": content["local_sparsity"], "global": content["global_sparsity"]}
@@ -1062,8 +1062,8 @@ class FunctionalTreeRegressor(RandomizedTreeRegressor):
     pattern: str = ""
     interpolation: str = "cubic"
 
-    def _keep(self, result: Result) -> None:
-        super()._keep(result)
+    def _store(self, result: Result) -> None:
+        super()._store(result)
         tree = cast("FunctionalTree", self.tree_)
         self.intervals_ = {
             curve.name: [(low, high) for low, high in tree.intervals_of(curve).tolist()]
@@ -1200,8 +1200,8 @@ class OptimalPrescriptiveTree(PaperEstimator):
         self.treatments_ = np.array(data.class_values)
         return data
 
-    def _keep(self, result: Result) -> None:
-        super()._keep(result)
+    def _store(self, result: Result) -> None:
+        super()._store(result)
         del self.feature_importances_  # splits explain no treatments that samples had
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -1313,8 +1313,8 @@ class PolicyTreeClassifier(PaperEstimator):
         self.decisions_ = np.arange(data.n_classes) if y.decisions is None else np.array(y.decisions)
         return data
 
-    def _keep(self, result: Result) -> None:
-        super()._keep(result)
+    def _store(self, result: Result) -> None:
+        super()._store(result)
         del self.feature_importances_  # they are of samples that belong to a class
 
     def decide(self, X: Any) -> npt.NDArray[Any]:

@@ -228,7 +228,7 @@ class Explorer:
             elif action == "limit":
                 session.limit(*_constraints(str(entries.get("text", ""))))
             elif action == "load":
-                session.keep(self._listed(entries.get("number")))
+                session.adopt(self._listed(entries.get("number")))
             elif action in ("undo", "redo"):
                 (session.undo if action == "undo" else session.redo)()
             else:

@@ -195,7 +195,7 @@ class _Subtree:
 
 
 @dataclass(frozen=True, eq=False)
-class _Routing:
+class _RoutedSplit:
     """Sides of a node's samples, its exact split for them, and a lower bound on what the subtrees add."""
 
     right: BoolArray
@@ -321,10 +321,10 @@ class _Search:
 
     def _routings(
         self, t: int, members: IntArray, plain: Split, penalties: tuple[float, ...]
-    ) -> list[_Routing]:
+    ) -> list[_RoutedSplit]:
         """Return the distinct routings of node t along the path, the one at its own penalty first."""
         X, sign, weight = self.X[members], self.sign[members], self.weight[members]
-        found: dict[bytes, _Routing] = {}
+        found: dict[bytes, _RoutedSplit] = {}
         for C in (None, *penalties):
             if found and self.nodes.time.expired:
                 break
@@ -339,7 +339,7 @@ class _Search:
             left_least = self._plain(self.without_budget, self.topology.left(t), members[~right]).value
             right_least = self._plain(self.without_budget, self.topology.right(t), members[right]).value
             best = min(split, own, key=lambda split: split.value)
-            found[key] = _Routing(right, best, left_least + right_least)
+            found[key] = _RoutedSplit(right, best, left_least + right_least)
         return list(found.values())
 
 

@@ -62,7 +62,7 @@ class Thresholds:
     def __len__(self) -> int:
         return len(self.feature)
 
-    def among(self, features: IntArray) -> tuple[Thresholds, IntArray]:
+    def subset(self, features: IntArray) -> tuple[Thresholds, IntArray]:
         """Return the thresholds of some features, ascending, with new numbers, and (q,) what each is among these.
 
         The last few answers are kept, and what searches keep of them: problems that differ in constraints ask again.
@@ -105,7 +105,7 @@ class Thresholds:
     def with_copies(self, chosen: Sequence[IntArray]) -> Thresholds:
         """Return these thresholds, and some of them once more: each set of one feature's, as those of a further one.
 
-        The last few answers are kept, as those of :meth:`among` are.
+        The last few answers are kept, as those of :meth:`subset` are.
         """
         return self._cached_copies(tuple(own.tobytes() for own in chosen))
 

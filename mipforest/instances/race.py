@@ -130,7 +130,7 @@ def run_race(race: Race, finished: Finished | None = None) -> list[Run]:
         known = entries.get(spec.name)
         return run if run is not None and (known is None or known.sha256 == run.sha256) else None
 
-    def take(spec: InstanceSpec, raced: Raced) -> None:
+    def record(spec: InstanceSpec, raced: Raced) -> None:
         held[raced.run.key] = raced.run
         race.results.parent.mkdir(parents=True, exist_ok=True)
         record_results(race.results, [raced.run])
@@ -145,9 +145,9 @@ def run_race(race: Race, finished: Finished | None = None) -> list[Run]:
         for spec, name in missing:
             if built is None or built.entry.name != spec.name:
                 built = build_problem(race.library, spec, entries.get(spec.name))
-            take(spec, raced_on(built, name, race.settings))
+            record(spec, raced_on(built, name, race.settings))
     else:
-        _run_on_cluster(race, missing, entries, take)
+        _run_on_cluster(race, missing, entries, record)
     return [run for spec, name in wanted if (run := done(spec, name)) is not None]
 
 
@@ -295,7 +295,7 @@ def _run_on_cluster(
     race: Race,
     missing: Sequence[tuple[InstanceSpec, str]],
     entries: Mapping[str, Entry],
-    take: Callable[[InstanceSpec, Raced], None],
+    record: Callable[[InstanceSpec, Raced], None],
 ) -> None:
     assert race.settings.dask is not None
     with ExitStack() as opened:
@@ -310,12 +310,12 @@ def _run_on_cluster(
         for ended in as_completed(under_way):
             spec, name = under_way[ended]
             try:
-                take(spec, Raced(ended.result()))
+                record(spec, Raced(ended.result()))
             except Exception as error:
                 explanation = explained(error, "run")
                 if not isinstance(explanation, DiedWithTask):
                     raise explanation from error
-                take(spec, Raced(_failed(entries[spec.name], name, race.settings, str(explanation))))
+                record(spec, Raced(_failed(entries[spec.name], name, race.settings, str(explanation))))
 
 
 def _run_there(

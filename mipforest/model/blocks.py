@@ -348,7 +348,7 @@ class VarArray(LinearExpr):
 
     # ------------------------------------------------------------------ choosing entries: cheap, no matrix
 
-    def _take(self, entries: IntArray) -> VarArray:
+    def _select(self, entries: IntArray) -> VarArray:
         return VarArray(self.owner, self.columns.ravel()[entries], (None,) * entries.ndim)
 
     def _apply(self, operator: SparseMatrix, shape: Shape) -> LinearExpr:

@@ -104,7 +104,7 @@ class LinearExpr(ExpressionArray["LinearExpr"]):
         values = widen(matrix, len(x)) if matrix.shape[1] <= len(x) else matrix[:, : len(x)]
         return (values @ x + self.constant).reshape(self.shape)[()]
 
-    def _take(self, entries: IntArray) -> LinearExpr:
+    def _select(self, entries: IntArray) -> LinearExpr:
         flat = entries.ravel()
         if len(flat) > self.size:  # entries are repeated, without end for all that is known here
             self._announce(np.diff(self.matrix.indptr)[flat].sum())
@@ -294,8 +294,8 @@ class QuadraticExpr(ExpressionArray["QuadraticExpr"]):
         Q.sort_indices()
         return Q
 
-    def _take(self, entries: IntArray) -> QuadraticExpr:
-        return QuadraticExpr(self.linear._take(entries), self.weights[entries.ravel()], self.pairs)
+    def _select(self, entries: IntArray) -> QuadraticExpr:
+        return QuadraticExpr(self.linear._select(entries), self.weights[entries.ravel()], self.pairs)
 
     def _apply(self, operator: SparseMatrix, shape: Shape) -> QuadraticExpr:
         return QuadraticExpr(self.linear._apply(operator, shape), operator @ self.weights, self.pairs)
@@ -499,12 +499,12 @@ def concatenate(parts: Sequence[Any], axis: int = 0) -> Any:
     order = _joined_positions([part.shape for part in expressions], axis)
     linear = _stacked([e.linear if isinstance(e, QuadraticExpr) else e for e in expressions])
     if not any(isinstance(part, QuadraticExpr) for part in expressions):
-        return linear._take(order)
+        return linear._select(order)
     weights = [
         e.weights if isinstance(e, QuadraticExpr) else sparse.csr_array((e.size, 0)) for e in expressions
     ]
     pairs = np.concatenate([e.pairs for e in expressions if isinstance(e, QuadraticExpr)])
-    return QuadraticExpr(linear, sparse.block_diag(weights, format="csr"), pairs)._take(order)
+    return QuadraticExpr(linear, sparse.block_diag(weights, format="csr"), pairs)._select(order)
 
 
 def _joined_positions(shapes: list[Shape], axis: int) -> IntArray:

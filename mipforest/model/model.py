@@ -454,7 +454,7 @@ class Model:
 
     # ------------------------------------------------------------------ the last solution
 
-    def keep(self, solution: SolutionLike) -> None:
+    def store_solution(self, solution: SolutionLike) -> None:
         """Take a solution whose values, duals and reduced costs variables and rows give from now on.
 
         :func:`mipforest.solve` and :meth:`Problem.solve <mipforest.problem.problem.Problem.solve>` call it.

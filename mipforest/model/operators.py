@@ -29,7 +29,7 @@ Expression = TypeVar("Expression", bound="ExpressionArray[Any]")
 class ExpressionArray(ABC, Generic[Expression]):
     """An n-dimensional array of expressions that behaves as numpy's arrays do.
 
-    A subclass says how entries are chosen (:meth:`_take`) and combined linearly (:meth:`_apply`);
+    A subclass says how entries are chosen (:meth:`_select`) and combined linearly (:meth:`_apply`);
     indexing, ``.T``, :meth:`reshape`, :meth:`sum` and ``@`` follow from these two.
     """
 
@@ -41,7 +41,7 @@ class ExpressionArray(ABC, Generic[Expression]):
     __pandas_priority__ = 5000
 
     @abstractmethod
-    def _take(self, entries: IntArray) -> Expression:
+    def _select(self, entries: IntArray) -> Expression:
         """Choose entries by number; the result has the shape of the index array."""
 
     @abstractmethod
@@ -77,11 +77,11 @@ class ExpressionArray(ABC, Generic[Expression]):
         shape = tuple(shape)
         if broadcast_shape(self.shape, shape, "broadcast_to") != shape:
             raise ShapeError(f"an expression of shape {self.shape} does not broadcast to {shape}")
-        return self._take(np.broadcast_to(positions(self.shape), shape))
+        return self._select(np.broadcast_to(positions(self.shape), shape))
 
     def __getitem__(self, key: Any) -> Expression:
         try:
-            return self._take(np.asarray(positions(self.shape)[key]))
+            return self._select(np.asarray(positions(self.shape)[key]))
         except IndexError as error:
             raise IndexError(
                 f"{error} (expression of shape {self.shape}; only variables take labels as an index)"
@@ -90,13 +90,13 @@ class ExpressionArray(ABC, Generic[Expression]):
     @property
     def T(self) -> Expression:  # noqa: N802
         """The transpose."""
-        return self._take(positions(self.shape).T)
+        return self._select(positions(self.shape).T)
 
     def reshape(self, *shape: int | Shape) -> Expression:
         """Return the same entries in another shape (``-1`` stands for what remains)."""
         wanted: Any = shape[0] if len(shape) == 1 else shape
         try:
-            return self._take(positions(self.shape).reshape(wanted))
+            return self._select(positions(self.shape).reshape(wanted))
         except ValueError:
             raise ShapeError(
                 f"an expression of shape {self.shape} has {self.size} entries; it does not "

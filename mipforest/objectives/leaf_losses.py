@@ -75,7 +75,7 @@ class LeafLoss(ABC):
     def best_constant(self, y: Targets, weight: FloatArray) -> Any:
         """Return the constant prediction of least loss for targets with weights (n,), n >= 1: a number, or (T,)."""
 
-    def among(self, rows: IntArray) -> LeafLoss:
+    def subset(self, rows: IntArray) -> LeafLoss:
         """Return the same loss of some samples, by number; it holds nothing of single samples unless it says so."""
         return self
 
@@ -222,7 +222,7 @@ class TableLoss(LabelLoss):
         labels = np.broadcast_to(np.asarray(predictions, dtype=np.int64), y.shape)
         return np.asarray(self.table[np.arange(len(y)), labels])
 
-    def among(self, rows: IntArray) -> TableLoss:
+    def subset(self, rows: IntArray) -> TableLoss:
         return TableLoss(self.table[rows])
 
     def statistics(self, y: Targets, weight: FloatArray) -> FloatArray:
@@ -435,7 +435,7 @@ class PrescriptionLoss(LeafLoss):
         """Number of treatments."""
         return int(self.treatment.max()) + 1
 
-    def among(self, rows: IntArray) -> PrescriptionLoss:
+    def subset(self, rows: IntArray) -> PrescriptionLoss:
         """Return the same loss of some samples; as large a share of them has to have had a treatment."""
         share = len(rows) / len(self.treatment)
         return PrescriptionLoss(self.treatment[rows], self.mu, max(1, round(share * self.n_treatment)))

@@ -234,10 +234,10 @@ class Driver:
         self.bound, self.nodes = max(self.bound, bound), max(self.nodes, nodes)
         last = self._events[-1] if self._events else None
         if last is None or value < last.objective or self.seconds() - last.seconds >= PROGRESS_INTERVAL:
-            self.interrupted |= self._tell(value, min(self.bound, value))
+            self.interrupted |= self._report(value, min(self.bound, value))
         return self.stopped
 
-    def _tell(self, value: float, bound: float) -> bool:
+    def _report(self, value: float, bound: float) -> bool:
         self._events.append(Event(self.seconds(), value, bound, self.nodes))
         return bool(self._on_progress is not None and self._on_progress(self._events[-1]))
 
@@ -318,7 +318,7 @@ class Driver:
         bound = min(bound, self.value)
         if status is None:
             status = self._status(bound, ended=ended)
-        self._tell(nan if tree is None and bound == inf else value, bound)
+        self._report(nan if tree is None and bound == inf else value, bound)
         if self.lost:
             self.warnings.append(LOST.format(self.lost))
         fallback = otherwise if self.incumbent.tree is None else self.incumbent.tree

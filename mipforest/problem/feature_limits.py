@@ -110,7 +110,7 @@ def start_within(problem: ProblemData, *, seed: int) -> Predictor | None:
 
 
 @dataclass(order=True)
-class _Box:
+class _Subproblem:
     """Trees of some features (p,), at nodes (|B|, p), with paid groups (g,) of each limit, and the best one above."""
 
     bound: float
@@ -145,7 +145,7 @@ class _Branching:
         self._related = _related(len(restrictions.allowed))
         self._reduced: tuple[BoolArray, ProblemData] | None = None
         at_nodes = np.ones_like(restrictions.allowed)
-        self.first = self._settled(_Box(-np.inf, 0, allowed_features(self.problem), at_nodes, nothing))
+        self.first = self._settled(_Subproblem(-np.inf, 0, allowed_features(self.problem), at_nodes, nothing))
         self.bound = -np.inf
 
     def run(self) -> None:
@@ -250,7 +250,7 @@ class _Branching:
         used = self._used(tree).astype(float)
         return used * np.abs(tree.w).max(axis=0) if isinstance(tree, Tree) else used
 
-    def _divided(self, box: _Box) -> tuple[_Box | None, ...] | None:
+    def _divided(self, box: _Subproblem) -> tuple[_Subproblem | None, ...] | None:
         """Return the boxes that a box is divided into; ``None`` where its tree is within all limits."""
         if (exceeded := self._exceeded(box)) is not None:
             return self._children(box, *exceeded)
@@ -280,7 +280,7 @@ class _Branching:
                     found, largest = (t, features), own
         return found
 
-    def _exceeded(self, box: _Box) -> tuple[int, int] | None:
+    def _exceeded(self, box: _Subproblem) -> tuple[int, int] | None:
         """Return a limit that the box's tree exceeds, and the group that it uses most of those that are not paid."""
         tree = cast(Predictor, box.tree)
         used, weight = self._used(tree), self._importance(tree)
@@ -293,14 +293,16 @@ class _Branching:
                 return k, int(np.argmax(worth))
         return None
 
-    def _children(self, box: _Box, k: int, group: int) -> tuple[_Box | None, _Box | None]:
+    def _children(
+        self, box: _Subproblem, k: int, group: int
+    ) -> tuple[_Subproblem | None, _Subproblem | None]:
         without, more = box.allowed.copy(), box.paid[k].copy()
         without[self.rows[k].groups[group]] = False
         more[group] = True
         paid = tuple(more if other == k else own for other, own in enumerate(box.paid))
         return self._settled(replace(box, allowed=without)), self._settled(replace(box, paid=paid))
 
-    def _settled(self, box: _Box) -> _Box | None:
+    def _settled(self, box: _Subproblem) -> _Subproblem | None:
         """Take out the groups that limits have no room for; ``None`` where what is paid exceeds one."""
         allowed = box.allowed.copy()
         for row, paid in zip(self.rows, box.paid, strict=True):
@@ -312,7 +314,7 @@ class _Branching:
                     allowed[group] = False
         return replace(box, allowed=allowed)
 
-    def _largest_within(self, tree: Predictor, box: _Box) -> tuple[BoolArray, BoolArray]:
+    def _largest_within(self, tree: Predictor, box: _Subproblem) -> tuple[BoolArray, BoolArray]:
         """Return features, and features of nodes, that are within all limits: those that a tree uses most."""
         chosen, weight = np.zeros_like(box.allowed), self._importance(tree)
         for j in np.argsort(-weight, kind="stable"):

@@ -178,7 +178,7 @@ class Problem(ProblemData):
             if lister is not None:
                 solved = with_trees(solved, lister, settings, on_progress, solve_by_rows)
         if self.has_rows:
-            self.model.keep(solved.solution)
+            self.model.store_solution(solved.solution)
         message = "; ".join(filter(None, (why and f"auto: {why}", solved.solution.message)))
         return replace(solved, solution=replace(solved.solution, message=message))
 

@@ -104,10 +104,10 @@ class TreeCharges:
         """Whether leaves prescribe by linear estimates: their fit is given, and does not minimise what is charged."""
         return isinstance(self.loss, PrescriptionLoss) and self.coefficient_cost is not None
 
-    def among(self, rows: IntArray) -> Self:
+    def subset(self, rows: IntArray) -> Self:
         """Return the same charges of some samples, by number, once or several times."""
         weight = None if self.weight is None else np.asarray(self.weight)[rows]
-        return replace(self, y=self.y[rows], weight=weight, loss=self.loss.among(rows))
+        return replace(self, y=self.y[rows], weight=weight, loss=self.loss.subset(rows))
 
     def jointly(self, combinations: IntArray) -> Self:
         """Return the same charges where every combination of labels of several targets is a label.

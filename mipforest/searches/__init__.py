@@ -192,7 +192,7 @@ def compile_by(run: Callable[[], object], budget: TimeBudget, name: str, seconds
                 self.begun = True
                 obstacle = kernel_folder().check()
                 why = NOT_KEPT.format(obstacle)
-                budget.tell(
+                budget.report(
                     COMPILING_ANEW.format(name, seconds, why) if obstacle else COMPILING.format(name, seconds)
                 )
 

@@ -85,14 +85,14 @@ class SampleLoss:
 
     def of(self, rows: IntArray, prediction: FloatArray) -> FloatArray:
         """Return what each of some samples (m,) loses with its prediction (m,), (m, T) of several targets."""
-        lost: FloatArray = self.weight[rows] * self.loss.among(rows).of(prediction, self.y[rows])
+        lost: FloatArray = self.weight[rows] * self.loss.subset(rows).of(prediction, self.y[rows])
         return lost
 
     def best(self, rows: IntArray, present: Any) -> Any:
         """Return the prediction that loses least on some samples; the present label on a tie, and without samples."""
         if not len(rows):
             return present
-        loss, y, weight = self.loss.among(rows), self.y[rows], self.weight[rows]
+        loss, y, weight = self.loss.subset(rows), self.y[rows], self.weight[rows]
         found = loss.best_constant(y, weight)
         if isinstance(loss, LabelLoss) and loss.total(present, y, weight) <= loss.total(found, y, weight):
             return present
@@ -161,7 +161,7 @@ class AlternatingOptimization:
 
     def of(self, rows: IntArray) -> AlternatingOptimization:
         """Return the same on other samples: some of these, repeated or not."""
-        return AlternatingOptimization(self.X[rows], self.charges.among(rows), joint=self._joint)
+        return AlternatingOptimization(self.X[rows], self.charges.subset(rows), joint=self._joint)
 
     def fitted(self, tree: SplitTree) -> ImprovedTree:
         """Return a tree with its best predictions and its value."""

@@ -325,7 +325,7 @@ class Workers(Pool):
     def _prepare(self, budget: TimeBudget) -> float:
         """Have every worker load the search, or compile it; return the most seconds that compiling took."""
         workers = list(self._client.ncores())
-        budget.tell(PREPARING.format(f"{len(workers)} worker{'s' * (len(workers) != 1)}"))
+        budget.report(PREPARING.format(f"{len(workers)} worker{'s' * (len(workers) != 1)}"))
         pending = {
             worker: self._client.submit(_compile, self._kind, self._problem, workers=[worker], pure=False)
             for worker in workers

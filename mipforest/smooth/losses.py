@@ -18,8 +18,8 @@ from mipforest.smooth.model import (
     LinearConstraint,
     Point,
     RandomizedLoss,
-    Routing,
     RowNorms,
+    SoftRouting,
     prox_rows,
     uniform,
 )
@@ -85,10 +85,10 @@ class ExpectedCost(RandomizedLoss):
         """The expected rates of right predictions, class by class."""
         return tuple(Constraint(f"rate of class {k}", self._rate(k, rho)) for k, rho in self.rates.items())
 
-    def _rate(self, k: int, rho: float) -> Callable[[Routing, Point], Functional]:
+    def _rate(self, k: int, rho: float) -> Callable[[SoftRouting, Point], Functional]:
         weights = self.members[:, k] / self.members[:, k].sum()
 
-        def of(routing: Routing, leaves: Point) -> Functional:
+        def of(routing: SoftRouting, leaves: Point) -> Functional:
             payload = np.broadcast_to(leaves["C"][:, k, None], routing.leaves.shape)
             reached = routing.leaves @ weights
             slope = np.zeros_like(leaves["C"])
@@ -97,13 +97,13 @@ class ExpectedCost(RandomizedLoss):
 
         return of
 
-    def evaluate(self, routing: Routing, leaves: Point) -> Functional:
+    def evaluate(self, routing: SoftRouting, leaves: Point) -> Functional:
         """Return the expected cost; see :class:`~mipforest.smooth.model.RandomizedLoss`."""
         slope = (routing.leaves @ self.members) @ self.costs
         payload = (leaves["C"] @ self.costs.T)[:, self.y]
         return Functional(float((slope * leaves["C"]).sum()), payload, self.weights, {"C": slope})
 
-    def best(self, routing: Routing) -> tuple[Point, Mapping[str, float]]:
+    def best(self, routing: SoftRouting) -> tuple[Point, Mapping[str, float]]:
         """Return the cheapest classes of the leaves: an assignment problem, or with rates a linear programme."""
         shares = routing.leaves @ self.members
         cost = shares @ self.costs
@@ -163,7 +163,7 @@ class ExpectedCost(RandomizedLoss):
         """Return the loss without rates: with them the best classes mix, and leap where a rate becomes tight."""
         return replace(self, rates={})
 
-    def take(self, rows: IntArray) -> ExpectedCost:
+    def subset(self, rows: IntArray) -> ExpectedCost:
         """Return the loss of some of the samples."""
         weights = self.weights[rows]
         return replace(self, y=self.y[rows], weights=weights / weights.sum())
@@ -241,17 +241,19 @@ class SquaredError(RandomizedLoss):
         """(n, p + 1) samples with the constant -1 of the intercepts."""
         return np.column_stack([self.X, np.full(len(self.X), -1.0)])
 
-    def predictions(self, routing: Routing, leaves: Point) -> tuple[FloatArray, FloatArray]:
+    def predictions(self, routing: SoftRouting, leaves: Point) -> tuple[FloatArray, FloatArray]:
         """Return (|L|, n) what the leaves predict, and (n,) the predictions of the tree."""
         phi = leaves["at"] @ self.X.T - leaves["mut"][:, None]
         return phi, (routing.leaves * phi).sum(axis=0)
 
-    def _functional(self, routing: Routing, value: float, phi: FloatArray, slope: FloatArray) -> Functional:
+    def _functional(
+        self, routing: SoftRouting, value: float, phi: FloatArray, slope: FloatArray
+    ) -> Functional:
         """Return a functional of the predictions by its derivative (n,) in them."""
         charged = routing.leaves * slope
         return Functional(value, phi, slope, {"at": charged @ self.X, "mut": -charged.sum(axis=1)})
 
-    def evaluate(self, routing: Routing, leaves: Point) -> Functional:
+    def evaluate(self, routing: SoftRouting, leaves: Point) -> Functional:
         """Return the squared error with the ridge; see :class:`~mipforest.smooth.model.RandomizedLoss`."""
         phi, predicted = self.predictions(routing, leaves)
         error = predicted - self.y
@@ -282,10 +284,10 @@ class SquaredError(RandomizedLoss):
         signs = (("group too high", 1.0), ("group too low", -1.0))
         return tuple(Constraint(name, within(sign, self._mean_difference)) for name, sign in signs)
 
-    def _mean_within(self, sign: float, weights: FloatArray) -> Callable[[Routing, Point], Functional]:
+    def _mean_within(self, sign: float, weights: FloatArray) -> Callable[[SoftRouting, Point], Functional]:
         """Return ``limit - sign * sum_i weights_i phi_i``."""
 
-        def of(routing: Routing, leaves: Point) -> Functional:
+        def of(routing: SoftRouting, leaves: Point) -> Functional:
             assert self.asked is not None
             phi, predicted = self.predictions(routing, leaves)
             return self._functional(
@@ -294,10 +296,10 @@ class SquaredError(RandomizedLoss):
 
         return of
 
-    def _error_within(self, sign: float, weights: FloatArray) -> Callable[[Routing, Point], Functional]:
+    def _error_within(self, sign: float, weights: FloatArray) -> Callable[[SoftRouting, Point], Functional]:
         """Return ``limit - sign * sum_i weights_i (phi_i - y_i)^2``."""
 
-        def of(routing: Routing, leaves: Point) -> Functional:
+        def of(routing: SoftRouting, leaves: Point) -> Functional:
             assert self.asked is not None
             phi, predicted = self.predictions(routing, leaves)
             error = predicted - self.y
@@ -306,7 +308,7 @@ class SquaredError(RandomizedLoss):
 
         return of
 
-    def best(self, routing: Routing) -> tuple[Point, Mapping[str, float]]:
+    def best(self, routing: SoftRouting) -> tuple[Point, Mapping[str, float]]:
         """Return the leaves of least squares, for fixed splits a linear regression on ``P_it (x_i, -1)``.
 
         A limit of the group's mean is kept: it is linear in the leaves. Those of errors are not (:meth:`relaxed`).
@@ -318,7 +320,7 @@ class SquaredError(RandomizedLoss):
         table = flat.reshape(self.n_leaves, -1)
         return {"at": table[:, :-1].copy(), "mut": table[:, -1].copy()}, multipliers
 
-    def completed(self, routing: Routing, leaves: Point) -> tuple[Point, Mapping[str, float]]:
+    def completed(self, routing: SoftRouting, leaves: Point) -> tuple[Point, Mapping[str, float]]:
         """Return the intercepts of least squares for given slopes, or all leaves where no slopes are given."""
         if "at" not in leaves:
             return self.best(routing)
@@ -330,7 +332,7 @@ class SquaredError(RandomizedLoss):
         mut, multipliers = self._solved(charged @ P.T, -(charged @ rest), apart, fixed)
         return {"at": leaves["at"], "mut": mut}, multipliers
 
-    def penalised(self, routing: Routing, point: Point, norms: RowNorms) -> Point:
+    def penalised(self, routing: SoftRouting, point: Point, norms: RowNorms) -> Point:
         """Return the point with the slopes that are best with penalties, by accelerated proximal steps.
 
         The problem is convex, and as small as the leaves, however many samples there are. With a limit of the mean it
@@ -418,7 +420,7 @@ class SquaredError(RandomizedLoss):
         """Return the loss without limits of errors, which are no linear constraints of the leaves."""
         return self if self.asked is None or self.asked.kind == "mean" else replace(self, asked=None)
 
-    def take(self, rows: IntArray) -> SquaredError:
+    def subset(self, rows: IntArray) -> SquaredError:
         """Return the loss of some of the samples."""
         weights = self.weights[rows]
         asked = None if self.asked is None else replace(self.asked, group=self.asked.group[rows])

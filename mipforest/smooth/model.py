@@ -22,7 +22,7 @@ from mipforest.special import expit
 
 
 @dataclass(frozen=True, eq=False)
-class Routing:
+class SoftRouting:
     """Samples on their paths through a tree.
 
     Attributes
@@ -42,7 +42,7 @@ class Routing:
     reach: tuple[FloatArray, ...]
 
     @classmethod
-    def of(cls, z: FloatArray, gamma: float) -> Routing:
+    def of(cls, z: FloatArray, gamma: float) -> SoftRouting:
         """Route samples by their (|B|, n) arguments of the distribution function."""
         left, right = expit(gamma * z), expit(-gamma * z)
         reach = [np.ones((1, z.shape[1]))]
@@ -233,7 +233,7 @@ class Constraint:
     """``functional >= 0``, where the functional is smooth; the name is for messages."""
 
     name: str
-    of: Callable[[Routing, Point], Functional]
+    of: Callable[[SoftRouting, Point], Functional]
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,11 +259,11 @@ class RandomizedLoss(ABC):
     linear: tuple[LinearConstraint, ...] = ()
 
     @abstractmethod
-    def evaluate(self, routing: Routing, leaves: Point) -> Functional:
+    def evaluate(self, routing: SoftRouting, leaves: Point) -> Functional:
         """Return the loss."""
 
     @abstractmethod
-    def best(self, routing: Routing) -> tuple[Point, Mapping[str, float]]:
+    def best(self, routing: SoftRouting) -> tuple[Point, Mapping[str, float]]:
         """Return leaves that solve the leaf problem of a routing, without penalties, exactly.
 
         Returns
@@ -273,11 +273,11 @@ class RandomizedLoss(ABC):
             minus the sum of multiplier times constraint is that of the optimal value (envelope theorem).
         """
 
-    def completed(self, routing: Routing, leaves: Point) -> tuple[Point, Mapping[str, float]]:  # noqa: ARG002
+    def completed(self, routing: SoftRouting, leaves: Point) -> tuple[Point, Mapping[str, float]]:  # noqa: ARG002
         """Return what :meth:`best` does, but keep those blocks of the leaves that ``leaves`` gives."""
         return self.best(routing)
 
-    def penalised(self, routing: Routing, point: Point, norms: RowNorms) -> Point:  # noqa: ARG002
+    def penalised(self, routing: SoftRouting, point: Point, norms: RowNorms) -> Point:  # noqa: ARG002
         """Return the leaves nearer to what is best with penalties, for given splits; the rest of the point stays."""
         return point
 
@@ -290,7 +290,7 @@ class RandomizedLoss(ABC):
         return self
 
     @abstractmethod
-    def take(self, rows: IntArray) -> RandomizedLoss:
+    def subset(self, rows: IntArray) -> RandomizedLoss:
         """Return the loss of some of the samples."""
 
 
@@ -361,9 +361,9 @@ class SmoothModel:
         """Return the same model without penalties."""
         return replace(self, norms=replace(self.norms, lam_local=0.0, lam_global=0.0))
 
-    def take(self, rows: IntArray) -> SmoothModel:
+    def subset(self, rows: IntArray) -> SmoothModel:
         """Return the same model for some of the samples."""
-        return replace(self, X=self.X[rows], loss=self.loss.take(rows))
+        return replace(self, X=self.X[rows], loss=self.loss.subset(rows))
 
     # What a point is worth
 
@@ -375,10 +375,10 @@ class SmoothModel:
         """Return what the splits cost besides loss and norms, with its gradient: nothing, here."""
         return 0.0, {}
 
-    def route(self, point: Point) -> Routing:
+    def route(self, point: Point) -> SoftRouting:
         """Route the samples."""
         seen = self.seen(point)
-        return Routing.of(
+        return SoftRouting.of(
             point["a"] @ seen.X.T / self.n_features - point["mu"][:, None],
             self.gamma,
         )
@@ -466,7 +466,7 @@ class SmoothModel:
     def _gradient(
         self,
         seen: SmoothModel,
-        routing: Routing,
+        routing: SoftRouting,
         functional: Functional,
         point: Point,  # noqa: ARG002
     ) -> tuple[float, Point]:

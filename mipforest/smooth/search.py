@@ -350,7 +350,7 @@ class SmoothSearch(TreeSearch):
         driver, rng = Driver(self, problem, settings, on_progress), np.random.default_rng(settings.seed)
         model = whole
         if problem.data.n > SCREENED:
-            model = whole.take(np.sort(rng.choice(problem.data.n, SCREENED, replace=False)))
+            model = whole.subset(np.sort(rng.choice(problem.data.n, SCREENED, replace=False)))
         best: tuple[bool, float, Point] | None = None
         values: list[float] = []
         longest = 0.0

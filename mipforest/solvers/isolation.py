@@ -204,12 +204,12 @@ def main() -> None:
         settings = replace(settings, time_limit=min(left, settings.time_limit))
     threading.Thread(target=_listen, args=(given,), daemon=True).start()
 
-    def tell(event: Event) -> None:
+    def send(event: Event) -> None:
         _write(answers, event)
 
     outcome: Any
     try:
-        outcome = call(form, solver, settings, start=start, priorities=priorities, on_progress=tell)
+        outcome = call(form, solver, settings, start=start, priorities=priorities, on_progress=send)
     except KeyboardInterrupt:
         return
     except MipforestError as error:

@@ -19,7 +19,7 @@ from mipforest.time_budget import Stopped, TimeBudget
 
 def test_a_compilation_is_told_and_does_not_count():
     told = []
-    budget = TimeBudget(1000.0, tell=lambda line, plain=False: told.append((line, plain)))
+    budget = TimeBudget(1000.0, report=lambda line, plain=False: told.append((line, plain)))
 
     @njit
     def twice(number):

@@ -94,7 +94,7 @@ from mipforest.searches.tiny.outer import reported
 from mipforest.time_budget import TimeBudget
 
 told, found = [], []
-budget = TimeBudget(tell=lambda line, **_: told.append(line))
+budget = TimeBudget(report=lambda line, **_: told.append(line))
 seconds = compile_by(lambda: found.append(reported(1.0)), budget, "a search", 3)
 print(json.dumps({"value": found[0], "compiled": seconds > 0.0, "told": told, "notes": budget.notes}))
 """

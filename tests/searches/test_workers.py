@@ -227,7 +227,7 @@ def test_a_scheduler_that_is_not_there_is_told(monkeypatch):
 
 def test_two_levels_are_searched_on_this_machine():
     told = []
-    budget = TimeBudget(tell=lambda line, plain=False: told.append(line))
+    budget = TimeBudget(report=lambda line, plain=False: told.append(line))
     problem = Oct().build(harder(30), 2, budget=budget)
     result = problem.solve("exact-search", dask="tcp://127.0.0.1:1")
     assert result.status == "optimal"

@@ -10,7 +10,7 @@ from tolerance import at_most, less
 
 from mipforest.settings import FEASIBILITY_TOLERANCE
 from mipforest.smooth.losses import ExpectedCost
-from mipforest.smooth.model import Routing, RowNorms, SmoothModel, uniform
+from mipforest.smooth.model import RowNorms, SmoothModel, SoftRouting, uniform
 from mipforest.smooth.search import descend, minimised
 
 #: Step of central differences, and what they may miss of a gradient's largest entry at gamma up to 16.
@@ -72,7 +72,7 @@ def test_probabilities_of_leaves_are_the_products_along_their_paths(gamma):
     rng = np.random.default_rng(0)
     for depth in range(1, 6):
         z = rng.uniform(-1, 1, (2**depth - 1, 20))
-        routing = Routing.of(z, gamma)
+        routing = SoftRouting.of(z, gamma)
         assert np.abs(routing.leaves.sum(axis=0) - 1).max() < 1e-12
         for leaf in range(2**depth):
             product_, node = np.ones(20), leaf + 2**depth - 1

@@ -166,7 +166,7 @@ class _Budget(Constraint):
 
     @property
     def is_of_whole_tree(self) -> bool:
-        """It is."""
+        """True: features are chosen for the whole tree."""
         return True
 
     @abstractmethod

@@ -49,7 +49,7 @@ DAMPING = 1e-10
 WHOLE = 1e-6
 
 
-class Workspace(NamedTuple):
+class CardWorkspace(NamedTuple):
     """Memory of a search of points: kernels allocate nothing.
 
     Attributes
@@ -71,7 +71,7 @@ class Workspace(NamedTuple):
     cells: FloatArray
 
     @classmethod
-    def of(cls, T: int) -> Workspace:
+    def of(cls, T: int) -> CardWorkspace:
         """Return memory for T rules."""
         m = T + 1
         return cls(
@@ -108,7 +108,7 @@ class Cards(NamedTuple):
     increments: FloatArray
     chosen: IntArray
     points: IntArray
-    workspace: Workspace
+    workspace: CardWorkspace
 
 
 @kernel

@@ -205,10 +205,10 @@ class _Cuts(_Method):
         """Search the sets of features; with fewer rules than three, some of them are no features."""
         from mipforest.searches.cards.enumeration import (
             Cards,
+            CardWorkspace,
             Cells,
             Cuts,
             Features,
-            Workspace,
             search_features,
         )
 
@@ -231,7 +231,7 @@ class _Cuts(_Method):
         # A rule that never holds stands for none, behind all others.
         nothing = (np.zeros(n, np.int64), np.zeros(1, np.int64), len(numbers) - 1)
         wanted = Cards(
-            ranges[numbers], cards.exact, log_odds, table, np.diff(table), chosen, points, Workspace.of(T)
+            ranges[numbers], cards.exact, log_odds, table, np.diff(table), chosen, points, CardWorkspace.of(T)
         )
         cells = Cells.of(n, T, cards.n_rules)
         max_sweeps = max(1, int(STEPS_PER_CALL / n))
@@ -280,7 +280,7 @@ class _Supports(_Method):
 
     def run(self, cards: CardProblem, best: _Incumbent, should_stop: Callable[[], bool]) -> bool:
         """Search the sets of rules, by their first two."""
-        from mipforest.searches.cards.enumeration import Cards, Rules, Workspace, search_supports
+        from mipforest.searches.cards.enumeration import Cards, CardWorkspace, Rules, search_supports
 
         table, ranges, log_odds = _arguments(cards, best)
         kept = np.flatnonzero(cards.up | cards.down)
@@ -294,7 +294,7 @@ class _Supports(_Method):
         chosen, points, rules = np.zeros((3, T), np.int64)
         codes, counts = np.zeros((T, len(P)), np.int64), np.zeros((4, 1 << (T - 1)), np.int64)
         wanted = Cards(
-            ranges[kept], cards.exact, log_odds, table, np.diff(table), chosen, points, Workspace.of(T)
+            ranges[kept], cards.exact, log_odds, table, np.diff(table), chosen, points, CardWorkspace.of(T)
         )
         of = Rules(holds, ones, ends, P, Q)
         for begin in combinations(range(len(kept)), min(2, T - 1)):

@@ -45,7 +45,7 @@ from mipforest.searches.exact.covers import (
     PAIRS,
     STOPPED,
     Cover,
-    Workspace,
+    CoverWorkspace,
     evaluate_all,
     evaluate_each,
 )
@@ -269,7 +269,7 @@ class CoverSearch:
         self.open: list[OuterInterval] = []
         #: Least bound of what is evaluated at present.
         self._taken, self._number = np.inf, len(rows.rank)
-        self._works: list[Workspace] = []
+        self._works: list[CoverWorkspace] = []
         #: What is known of the rows while trees of two levels are searched.
         self._found: Any = None
         self._sides: list[Any] = []
@@ -515,7 +515,7 @@ class CoverSearch:
             else:
                 return end
 
-    def _advance(self, j: int, work: Workspace, stage: int, gap: float = 0.0) -> int:
+    def _advance(self, j: int, work: CoverWorkspace, stage: int, gap: float = 0.0) -> int:
         """Do a stage of task j, or all of them until none is left; see :func:`advance`."""
         assert self.state is not None
         end: int = advance(
@@ -523,7 +523,7 @@ class CoverSearch:
         )
         return end
 
-    def _take(self, most: int, gap: float) -> int:
+    def _pop_tasks(self, most: int, gap: float) -> int:
         """Take open intervals as tasks; return how many."""
         taken = 0
         while taken < most:
@@ -597,7 +597,7 @@ class CoverSearch:
     def _batches_of_three(self, gap: float, submit: Submit) -> bool:
         """Evaluate open intervals, many at a time, until none is left or the search is stopped."""
         while True:
-            taken = self._take(AT_A_TIME, gap)
+            taken = self._pop_tasks(AT_A_TIME, gap)
             if not taken:
                 return True
             assert self.state is not None
@@ -619,7 +619,7 @@ class CoverSearch:
         ]
         heapq.heapify(self.open)
 
-    def _take_outer(self, gap: float) -> OuterInterval | None:
+    def _pop_outer(self, gap: float) -> OuterInterval | None:
         """Take the open interval with the least bound, if a better tree may be in it."""
         if not self.open:
             return None
@@ -648,7 +648,7 @@ class CoverSearch:
         bounds, values, pairs, ended = [interval.left, interval.right], [np.inf, np.inf], 0, True
         most = min(self.most_pairs, self._first_pairs * MORE**interval.effort)
         trees: list[list[tuple[int, int]]] = [[], []]
-        sides = [self.rows.take(rank < t), self.rows.take(rank >= t)]
+        sides = [self.rows.subset(rank < t), self.rows.subset(rank >= t)]
         boxes = [None, None] if self.box is None else [self.box.below(side, f) for side in range(2)]
         for least in (1, self.rows.N_min) if self.rows.N_min > 1 else (1,):
             for side, (rows, box) in enumerate(zip(sides, boxes, strict=True)):
@@ -729,7 +729,7 @@ class CoverSearch:
             self._collect()
             return end == DONE
         self._begin_outer()
-        while (interval := self._take_outer(0.0)) is not None:
+        while (interval := self._pop_outer(0.0)) is not None:
             found = self._evaluate_outer(interval)
             self._close_outer(interval, found)
             if self.is_stopped or self.pairs >= self.most_pairs:
@@ -840,14 +840,14 @@ class CoverSearch:
             root = self._grow(smaller)
             if self.interrupted or monotonic() >= deadline:
                 return False
-            first = self._take_at(*root)
+            first = self._pop_at(*root)
         while True:
             # Deep trees take long: the first few are known before many are begun.
             batch: list[tuple[OuterInterval, int]] = []
             if first is not None:
                 batch, first = [first], None
             while len(batch) < min(AT_A_TIME, 2 ** (batches // 2)):
-                interval = self._take_outer(gap)
+                interval = self._pop_outer(gap)
                 if interval is None:
                     break
                 batch.append((interval, 0))
@@ -898,12 +898,12 @@ class CoverSearch:
                 continue
             value += self.cost
             right = rows.rank[f] >= t
-            here[2 * node + 1], here[2 * node + 2] = rows.take(~right), rows.take(right)
+            here[2 * node + 1], here[2 * node + 2] = rows.subset(~right), rows.subset(right)
         if value < self._known - self.tolerance:
             self._known, self.splits = value, nodes
         return nodes[0]
 
-    def _take_at(self, f: int, t: int) -> tuple[OuterInterval, int] | None:
+    def _pop_at(self, f: int, t: int) -> tuple[OuterInterval, int] | None:
         """Take the open interval with a threshold, to evaluate that first; ``None`` if there is none."""
         for i, interval in enumerate(self.open):
             if interval.feature == f and interval.low <= t <= interval.high:
@@ -959,7 +959,7 @@ class CoverSearch:
             if 2 * t + 1 < B or self.depth == 1:
                 f, threshold = given.get(t, (-1, -1))
             else:
-                f, threshold = self._last(self.rows.take(members), box, t, path)
+                f, threshold = self._last(self.rows.subset(members), box, t, path)
             if f < 0:
                 continue
             nodes[t], right = (f, threshold), self.rows.rank[f] >= threshold

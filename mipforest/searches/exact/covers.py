@@ -69,8 +69,8 @@ DONE, FULL, STOPPED, PARTIAL = range(4)
 #: Entry of the array ``stop``: not 0 to stop.
 FLAG = 0
 
-#: Entries of :attr:`Workspace.counts`: pairs of sides that were evaluated; their number from which on to stop, and that
-#: from which on an evaluation is partial; and whether an evaluation is to go on.
+#: Entries of :attr:`CoverWorkspace.counts`: pairs of sides that were evaluated; their number from which on to stop, and
+#: that from which on an evaluation is partial; and whether an evaluation is to go on.
 PAIRS, MOST_PAIRS, ENOUGH, BEGUN = range(4)
 
 #: Pairs of a search that has no limit.
@@ -81,7 +81,7 @@ NO_LIMIT = int(np.iinfo(np.int64).max)
 Cover = NDArray[Any]
 
 
-class Workspace(NamedTuple):
+class CoverWorkspace(NamedTuple):
     """What an evaluation works in and what it finds.
 
     Attributes
@@ -247,11 +247,11 @@ def refine(
     rows: Side,
     cover: Cover,
     size: int,
-    keep: float,
+    cutoff: float,
     target: float,
     stamp: int,
     cost: float,
-    work: Workspace,
+    work: CoverWorkspace,
     side: int,
     any_size: bool,
     stop: IntArray,
@@ -264,7 +264,7 @@ def refine(
         The tables, and the rows of the side.
     cover, size
         Intervals of thresholds, in and out.
-    keep
+    cutoff
         Key from which on an interval is dropped for good.
     target
         Bound that is enough.
@@ -283,29 +283,29 @@ def refine(
     -------
     end, size, bound
         :data:`DONE`, :data:`FULL`, :data:`STOPPED` or :data:`PARTIAL`; the number of intervals; and the least bound for
-        these rows, at most ``keep``.
+        these rows, at most ``cutoff``.
     """
     work.node[SIDE] = side
     while True:
         # What is no better than a tree that is found need not be exact.
-        enough = min(keep, work.found[side].best - cost)
+        enough = min(cutoff, work.found[side].best - cost)
         if work.node[ROOT] < 0:
-            keep = enough  # nobody inherits the cover
+            cutoff = enough  # nobody inherits the cover
         i, bound = _least(tables, rows, cover, size, stamp, any_size)
         if work.node[ROOT] < 0:
-            known = min(work.found[side].best, cost + min(bound, keep))
+            known = min(work.found[side].best, cost + min(bound, cutoff))
             work.found[side].limited = max(work.found[side].limited, known)
-        if i < 0 or bound >= target or bound >= keep:
-            return DONE, size, min(bound, keep)
+        if i < 0 or bound >= target or bound >= cutoff:
+            return DONE, size, min(bound, cutoff)
         f, low, high, seen = cover[i].feature, cover[i].low, cover[i].high, cover[i].stamp
         if low == high and (seen == stamp or (any_size and seen == -stamp)):
-            return DONE, size, min(bound, keep)  # evaluated on these rows
+            return DONE, size, min(bound, cutoff)  # evaluated on these rows
         if stop[FLAG] != 0 or work.counts[PAIRS] >= work.counts[MOST_PAIRS]:
-            return STOPPED, size, min(bound, keep)
+            return STOPPED, size, min(bound, cutoff)
         if work.counts[PAIRS] >= work.counts[ENOUGH]:
-            return PARTIAL, size, min(bound, keep)
+            return PARTIAL, size, min(bound, cutoff)
         if size + 3 > len(cover):
-            return FULL, size, min(bound, keep)
+            return FULL, size, min(bound, cutoff)
         left, right = cover[i].left, cover[i].right
         first, last = (1, tables.weight_below.shape[1]) if any_size else allowed(tables, rows, f)
         if (low < first or high > last) and low <= last and high >= first:
@@ -323,13 +323,13 @@ def refine(
         weight_below = tables.weight_below[f]
         if low == high or abs(seen) != stamp:
             x, y = pair(tables, rows, f, low, high, cost, enough, work.node, work.losses)
-            is_valued = low == high and not any_size and x + y < keep
+            is_valued = low == high and not any_size and x + y < cutoff
             value = _value(tables, rows, work, side, f, low, x, y, cost) if is_valued else 0.0
             x, y = max(x, left), max(y, right)
             # One threshold without its value is evaluated again where that is asked for.
             mark = -stamp if low == high and any_size else stamp
             write_interval(cover, i, f, low, high, mark, x, y, max(value, x + y))
-            if x + y >= keep:
+            if x + y >= cutoff:
                 size -= 1
                 cover[i] = cover[size]
             continue
@@ -338,28 +338,36 @@ def refine(
         x, y = max(x, left), max(y, right)  # no less, even where they are bounds
         size -= 1
         cover[i] = cover[size]
-        if x + y < keep:
+        if x + y < cutoff:
             value = 0.0 if any_size else _value(tables, rows, work, side, f, c, x, y, cost)
             write_interval(cover, size, f, c, c, -stamp if any_size else stamp, x, y, value)
             size += 1
-        near = reach(tables, x + y - keep)
+        near = reach(tables, x + y - cutoff)
         a = c - 1
         while a >= low and weight_below[c] - weight_below[a] <= near:
             a -= 1
-        if a >= low and left + y < keep:
+        if a >= low and left + y < cutoff:
             write_interval(cover, size, f, low, a, -stamp, left, y, 0.0)
             size += 1
         a = c + 1
         while a <= high and weight_below[a] - weight_below[c] <= near:
             a += 1
-        if a <= high and x + right < keep:
+        if a <= high and x + right < cutoff:
             write_interval(cover, size, f, a, high, -stamp, x, right, 0.0)
             size += 1
 
 
 @kernel
 def _value(
-    tables: Tables, rows: Side, work: Workspace, side: int, f: int, t: int, x: float, y: float, cost: float
+    tables: Tables,
+    rows: Side,
+    work: CoverWorkspace,
+    side: int,
+    f: int,
+    t: int,
+    x: float,
+    y: float,
+    cost: float,
 ) -> float:
     """Return the value of a threshold, its bound where that is no better than what is known; note a better tree."""
     value = x + y
@@ -372,12 +380,12 @@ def _value(
 
 
 @kernel
-def thin(cover: Cover, size: int, keep: float) -> tuple[int, float]:
+def thin(cover: Cover, size: int, cutoff: float) -> tuple[int, float]:
     """Drop intervals whose key has reached a value; return how many are left, and the least key, at most that."""
-    least, q = keep, 0
+    least, q = cutoff, 0
     while q < size:
         x = cover[q].left + cover[q].right
-        if x >= keep:
+        if x >= cutoff:
             size -= 1
             cover[q] = cover[size]
         else:
@@ -387,19 +395,19 @@ def thin(cover: Cover, size: int, keep: float) -> tuple[int, float]:
 
 
 @entry
-def evaluate_all(tables: Tables, work: Workspace, cost: float, keep: float, stop: IntArray) -> int:
+def evaluate_all(tables: Tables, work: CoverWorkspace, cost: float, cutoff: float, stop: IntArray) -> int:
     """Find the best tree of two levels for all rows, if it loses less than a value; the cover is the left one.
 
     Returns
     -------
     int
-        As :func:`refine`; ``work.found[0].limited`` is a lower bound, at most ``keep``, also while it runs, and
+        As :func:`refine`; ``work.found[0].limited`` is a lower bound, at most ``cutoff``, also while it runs, and
         ``work.found[0].best`` the least loss.
     """
-    target = min(keep, work.found[0].best) - cost
+    target = min(cutoff, work.found[0].best) - cost
     work.node[ROOT] = -1
     end, work.size[0], bound = refine(
-        tables, work.side[0], work.left, work.size[0], keep - cost, target, 1, cost, work, 0, False, stop
+        tables, work.side[0], work.left, work.size[0], cutoff - cost, target, 1, cost, work, 0, False, stop
     )
     work.found[0].limited = min(work.found[0].best, cost + bound)
     return end
@@ -407,7 +415,7 @@ def evaluate_all(tables: Tables, work: Workspace, cost: float, keep: float, stop
 
 @entry
 def evaluate_each(
-    tables: Tables, work: Workspace, first: IntArray, cost: float, value: FloatArray, stop: IntArray
+    tables: Tables, work: CoverWorkspace, first: IntArray, cost: float, value: FloatArray, stop: IntArray
 ) -> int:
     """Find the value of the best tree of two levels for every threshold of its root, on all rows.
 
@@ -440,7 +448,7 @@ def evaluate_each(
 @kernel
 def evaluate(
     tables: Tables,
-    work: Workspace,
+    work: CoverWorkspace,
     f: int,
     t: int,
     left: float,
@@ -521,7 +529,7 @@ def evaluate(
 @kernel
 def _raise(
     tables: Tables,
-    work: Workspace,
+    work: CoverWorkspace,
     side: int,
     left: float,
     right: float,
@@ -533,15 +541,15 @@ def _raise(
 ) -> int:
     """Raise the bounds of a side; parameters as for :func:`evaluate` and :func:`refine`."""
     found = work.found
-    keep = work.known[0] - tolerance - (right if side == 0 else left)
+    cutoff = work.known[0] - tolerance - (right if side == 0 else left)
     cover = work.left if side == 0 else work.right
     end, work.size[side], bound = refine(
         tables,
         work.side[side],
         cover,
         work.size[side],
-        keep - cost,
-        min(keep, found[side].best) - cost,
+        cutoff - cost,
+        min(cutoff, found[side].best) - cost,
         stamp,
         cost,
         work,
@@ -549,7 +557,7 @@ def _raise(
         any_size,
         stop,
     )
-    key = keep - cost
+    key = cutoff - cost
     for q in range(work.size[side]):
         key = min(key, cover[q].left + cover[q].right)
     found[side].bound = max(found[side].bound, min(found[side].leaf, cost + key))

@@ -15,8 +15,8 @@ import numpy as np
 
 from mipforest.searches import kernel
 
-#: Entries of :attr:`Workspace.node`, and of what walks write, behind their own: the upper node at work, the feature of
-#: the root (-1 without a root above it), and the feature of the upper node; and how many entries there are.
+#: Entries of :attr:`CoverWorkspace.node`, and of what walks write, behind their own: the upper node at work, the
+#: feature of the root (-1 without a root above it), and the feature of the upper node; and how many entries there are.
 SIDE, ROOT, UPPER, OUT = 6, 7, 8, 12
 
 #: Columns of ``use`` behind the features: whether the node has to split, and whether groups come once on a path.

@@ -343,7 +343,7 @@ class _NumberedRows:
     @classmethod
     def of(cls, rows: DistinctRows, number: IntArray) -> _NumberedRows:
         """Return some of all rows."""
-        return cls(rows.take(_mask(rows, number)), number)
+        return cls(rows.subset(_mask(rows, number)), number)
 
     @property
     def order(self) -> Int32Array:

@@ -24,7 +24,7 @@ from mipforest.searches.exact.covers import (
     PARTIAL,
     STOPPED,
     Cover,
-    Workspace,
+    CoverWorkspace,
     evaluate,
     leaf_below,
     middle,
@@ -128,7 +128,7 @@ def _push_last(s: OpenIntervals) -> None:
 
 
 @kernel
-def take(s: OpenIntervals, j: int, weight_below: Any) -> None:
+def pop_task(s: OpenIntervals, j: int, weight_below: Any) -> None:
     """Make the first interval of the heap task j, and choose its threshold to be evaluated."""
     n = s.state[0].n_open - 1
     s.state[0].n_open = n
@@ -162,7 +162,7 @@ def limit_of(s: OpenIntervals, cost: float, tolerance: float, gap: float) -> flo
 
 @kernel
 def _evaluate(
-    tables: Tables, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, stop: IntArray
+    tables: Tables, s: OpenIntervals, j: int, work: CoverWorkspace, cost: float, tolerance: float, stop: IntArray
 ) -> int:  # fmt: skip
     task = s.tasks[j]
     again = work.counts[BEGUN] != 0
@@ -195,14 +195,14 @@ def _evaluate(
 @kernel
 def _open(
     tables: Tables, s: OpenIntervals, f: int, low: int, high: int, left: float, right: float,
-    covers: tuple[Cover, Cover], begin: tuple[int, int], length: tuple[int, int], keep: float, cost: float,
+    covers: tuple[Cover, Cover], begin: tuple[int, int], length: tuple[int, int], cutoff: float, cost: float,
     effort: int,
 ) -> None:  # fmt: skip
     """Open a part of an interval, with what its covers say now that the incumbent may be better."""
     one, used = s.heap[s.state[0].n_open], s.state[0].used
     for side in range(2):
         cover, first, n = (covers[0], begin[0], length[0]) if side == 0 else (covers[1], begin[1], length[1])
-        least = keep - (right if side == 0 else left) - cost
+        least = cutoff - (right if side == 0 else left) - cost
         limit = least
         one.begin[side] = used
         for q in range(first, first + n):
@@ -219,7 +219,7 @@ def _open(
             left = max(left, min(leaf, cost + least))
         else:
             right = max(right, min(leaf, cost + least))
-    if left + right >= keep:
+    if left + right >= cutoff:
         return
     s.state[0].used = used
     weight = tables.weight_below[f]
@@ -238,7 +238,7 @@ def _reopen(s: OpenIntervals, j: int) -> None:
 
 @kernel
 def _close(
-    tables: Tables, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float
+    tables: Tables, s: OpenIntervals, j: int, work: CoverWorkspace, cost: float, tolerance: float
 ) -> int:  # fmt: skip
     task, found, size = s.tasks[j], work.found, work.size
     old = task.length[0] + task.length[1]
@@ -248,16 +248,16 @@ def _close(
         s.state[0].known = work.known[0]
         for c in range(len(s.best)):
             s.best[c] = work.best[c]
-    keep, t = s.state[0].known - tolerance, task.threshold
+    cutoff, t = s.state[0].known - tolerance, task.threshold
     f, low, high = task.feature, task.low, task.high
     left, right, effort = found[0].bound, found[1].bound, task.effort
     if task.is_done == 0:
         effort += 1
         _open(
-            tables, s, f, t, t, left, right, (work.left, work.right), (0, 0), (size[0], size[1]), keep, cost, effort,
+            tables, s, f, t, t, left, right, (work.left, work.right), (0, 0), (size[0], size[1]), cutoff, cost, effort,
         )  # fmt: skip
     # Thresholds so near that moving the rows between cannot make up for what this one loses too much.
-    near, weight = reach(tables, left + right - keep), tables.weight_below[f]
+    near, weight = reach(tables, left + right - cutoff), tables.weight_below[f]
     a = t - 1
     while a >= low and weight[t] - weight[a] <= near:
         a -= 1
@@ -267,19 +267,19 @@ def _close(
     if a >= low:
         _open(
             tables, s, f, low, a, task.on_left, right, (s.pool, work.right), (task.begin[0], 0),
-            (task.length[0], size[1]), keep, cost, effort,
+            (task.length[0], size[1]), cutoff, cost, effort,
         )  # fmt: skip
     if b <= high:
         _open(
             tables, s, f, b, high, left, task.on_right, (work.left, s.pool), (0, task.begin[1]),
-            (size[0], task.length[1]), keep, cost, effort,
+            (size[0], task.length[1]), cutoff, cost, effort,
         )  # fmt: skip
     return DONE
 
 
 @entry
 def advance(
-    tables: Tables, s: OpenIntervals, j: int, work: Workspace, cost: float, tolerance: float, gap: float,
+    tables: Tables, s: OpenIntervals, j: int, work: CoverWorkspace, cost: float, tolerance: float, gap: float,
     stop: IntArray, stage: int,
 ) -> int:  # fmt: skip
     """Take an open interval as task j, evaluate it and close it: one of these stages, or all until none is left.
@@ -307,7 +307,7 @@ def advance(
                 return DONE
             if stage == ALL and stop[FLAG] != 0:
                 return STOPPED
-            take(s, j, tables.weight_below)
+            pop_task(s, j, tables.weight_below)
             if stage != ALL:
                 return TAKEN
             at = EVALUATING

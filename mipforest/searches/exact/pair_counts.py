@@ -526,7 +526,7 @@ class PairSearch(CoverSearch):
             if not ended or sum(bounds) >= known:
                 break
             part = type(self)(
-                rows.take(chosen), self.depth - 1, cost=self.cost, tolerance=self.tolerance,
+                rows.subset(chosen), self.depth - 1, cost=self.cost, tolerance=self.tolerance,
                 incumbent=known - bounds[1 - side], box=box, stop=self.stop, most_pairs=self.most_pairs,
             )  # fmt: skip
             ended = part.solve()

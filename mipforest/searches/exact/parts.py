@@ -103,7 +103,7 @@ class RowSubset(ABC):
         """Return some of the rows, in tables of their own."""
 
     @abstractmethod
-    def value(self, levels: int, keep: float) -> float | None:
+    def value(self, levels: int, cutoff: float) -> float | None:
         """Return the least loss of trees of more than two levels, or a value that it reaches; ``None``: unknown."""
 
 
@@ -135,13 +135,13 @@ class WalkedSubset(RowSubset):
 
     def part(self, rows: BoolArray) -> WalkedSubset:
         """As :meth:`RowSubset.part`."""
-        return WalkedSubset(self._rows.take(rows), self.cost, self._tolerance, self.units)
+        return WalkedSubset(self._rows.subset(rows), self.cost, self._tolerance, self.units)
 
-    def value(self, levels: int, keep: float) -> float | None:
+    def value(self, levels: int, cutoff: float) -> float | None:
         """As :meth:`RowSubset.value`."""
         tables = self._tables if levels == 3 else None
         search = CoverSearch(
-            self._rows, levels, cost=self.cost, tolerance=self._tolerance, incumbent=keep, tables=tables
+            self._rows, levels, cost=self.cost, tolerance=self._tolerance, incumbent=cutoff, tables=tables
         )
         search.solve()
         # At each level, what is within the tolerance of a bound counts as having reached it, on both sides.
@@ -258,7 +258,7 @@ class PlainSubset(RowSubset):
         ranks = np.ascontiguousarray(self.rank[:, rows])
         return PlainSubset(some, ranks, self.values, empties=self._empties)
 
-    def value(self, levels: int, keep: float) -> float | None:  # noqa: ARG002
+    def value(self, levels: int, cutoff: float) -> float | None:  # noqa: ARG002
         """As :meth:`RowSubset.value`."""
         return None
 

@@ -76,7 +76,7 @@ def value_of_two(
     rows: Side,
     values: IntArray,
     cost: float,
-    keep: float,
+    cutoff: float,
     need: Need,
     stack: Cover,
     node: IntArray,
@@ -92,14 +92,14 @@ def value_of_two(
         (p,) number of values of each feature, 1 of one on which the upper node may not split.
     cost
         Cost of a split.
-    keep
+    cutoff
         Value that is enough.
     need
         The least number of samples in a leaf.
     stack, node, losses
         Workspace: intervals with their two numbers, sums, and what walks write.
     """
-    best, limited = keep, need.least[0] > 0
+    best, limited = cutoff, need.least[0] > 0
     for f in range(len(values)):
         if values[f] < 2:
             continue
@@ -311,8 +311,8 @@ class Prover:
         self._stack = np.zeros(STACK, INTERVAL)
         self._free, self._below = columns.is_free, subtree_sums(columns.must)
 
-    def bound(self, part: RowSubset, levels: int, least: int, keep: int, place: Place = TOP) -> int:
-        """Return what is proven of all rows of a part: a whole number, at most ``keep``.
+    def bound(self, part: RowSubset, levels: int, least: int, cutoff: int, place: Place = TOP) -> int:
+        """Return what is proven of all rows of a part: a whole number, at most ``cutoff``.
 
         Parameters
         ----------
@@ -322,30 +322,37 @@ class Prover:
             Most levels of splits of a tree.
         least
             Least number of samples in a leaf, 0 for any.
-        keep
+        cutoff
             Bound that is enough.
         place
             The node of the box at which the trees stand.
         """
         if levels > 2:
-            return self.solve(part, levels, least, keep, place)[0]
-        return self.least_loss(part, part.whole, part.every, levels, least, keep, place)
+            return self.solve(part, levels, least, cutoff, place)[0]
+        return self.least_loss(part, part.whole, part.every, levels, least, cutoff, place)
 
     def least_loss(
-        self, part: RowSubset, rows: Any, members: BoolArray, levels: int, least: int, keep: int, place: Place
+        self,
+        part: RowSubset,
+        rows: Any,
+        members: BoolArray,
+        levels: int,
+        least: int,
+        cutoff: int,
+        place: Place,
     ) -> int:
         """As :meth:`bound`, for trees of one level or two on some rows of a part."""
-        need, enough = self._need(part, members, least), (keep + self.margin) / part.units
+        need, enough = self._need(part, members, least), (cutoff + self.margin) / part.units
         enough = min(enough, self._leaf(part, members, least, place))
         tables, values = self._tables(part, levels, place), self._values(part, place)
         if levels == 1:
             part.next[0] = least
             value = least_of_one(tables, rows, int(part.values[0]), part.cost, part.node, part.losses)
-            return self._claimed(min(value, enough), part, keep)
+            return self._claimed(min(value, enough), part, cutoff)
         value = value_of_two(
             tables, rows, values, part.cost, enough, need, self._stack, part.node, part.losses
         )
-        return self._claimed(value, part, keep)
+        return self._claimed(value, part, cutoff)
 
     def _leaf(self, part: RowSubset, members: BoolArray, least: int, place: Place) -> float:
         """Return the loss of one leaf for some rows; infinite where the node has to split, or they are too few."""
@@ -375,10 +382,10 @@ class Prover:
         """Return (q,) the number of values of each column that a node may split on, 1 of others."""
         return np.where(self.columns.usable(place), part.values, 1)
 
-    def _claimed(self, value: float, part: RowSubset, keep: int, margins: int = 1) -> int:
+    def _claimed(self, value: float, part: RowSubset, cutoff: int, margins: int = 1) -> int:
         if value == math.inf:
-            return keep  # there is no such tree
-        return max(0, min(keep, math.floor(value * part.units) - margins * self.margin))
+            return cutoff  # there is no such tree
+        return max(0, min(cutoff, math.floor(value * part.units) - margins * self.margin))
 
     def _need(self, part: RowSubset, members: BoolArray, least: int) -> Need:
         before = np.zeros((0, 0), np.int64)
@@ -392,45 +399,45 @@ class Prover:
         return int(self._below[place.node]) * self.split_cost
 
     def _side(
-        self, part: RowSubset, f: int, t: int, right: bool, levels: int, least: int, keep: int, place: Place
+        self, part: RowSubset, f: int, t: int, right: bool, levels: int, least: int, cutoff: int, place: Place
     ) -> int:
         """As :meth:`bound`, for the rows on one side of a threshold of a part."""
         members = (part.rank[f] >= t) == right
         size = int(part.size[members].sum())
-        if keep <= 0 or self._too_few(size, least):
-            return max(0, keep)  # no tree has a leaf that small
+        if cutoff <= 0 or self._too_few(size, least):
+            return max(0, cutoff)  # no tree has a leaf that small
         if not size:
-            return min(keep, self._floor(place))
+            return min(cutoff, self._floor(place))
         if levels == 2:
-            return self.least_loss(part, part.sides(f, t)[int(right)], members, 2, least, keep, place)
+            return self.least_loss(part, part.sides(f, t)[int(right)], members, 2, least, cutoff, place)
         below = part.part(members)
         # The margins of what the intervals of its levels will be found to be worth.
         margins = 4 ** (levels - 2)
         known = None
         if not least and self._free:
-            known = below.value(levels, (keep + margins * self.margin) / part.units)
+            known = below.value(levels, (cutoff + margins * self.margin) / part.units)
         if known is not None:
-            return self._claimed(known, part, keep, margins)
-        return self.solve(below, levels, least, keep, place)[0]
+            return self._claimed(known, part, cutoff, margins)
+        return self.solve(below, levels, least, cutoff, place)[0]
 
     def solve(
-        self, part: RowSubset, levels: int, least: int, keep: int, place: Place = TOP
+        self, part: RowSubset, levels: int, least: int, cutoff: int, place: Place = TOP
     ) -> tuple[int, list[Interval]]:
         """Prove a bound for trees of more than two levels; return it with the intervals that do.
 
         Parameters
         ----------
-        part, levels, least, keep, place
+        part, levels, least, cutoff, place
             As for :meth:`bound`.
         """
-        best = self._claimed(self._leaf(part, part.every, least, place), part, keep)
+        best = self._claimed(self._leaf(part, part.every, least, place), part, cutoff)
         heap, weight = list[Interval](), part.tables.weight_below
 
         def side(f: int, t: int, right: bool, fewer: int, enough: int) -> int:
             below = self.columns.below(place, f, int(right))
             return self._side(part, f, t, right, levels - 1, fewer, enough, below)
 
-        def put(f: int, low: int, high: int, left: int | None, right: int | None) -> None:
+        def push(f: int, low: int, high: int, left: int | None, right: int | None) -> None:
             """Add an interval, of which the bound on one side may be known."""
             fewer = self._fewer(part, f, low, high, least)
             enough = best - self.split_cost
@@ -448,7 +455,7 @@ class Prover:
             heapq.heappush(heap, Interval(bound, low - high, f, low, high, left, right))
 
         for f in np.flatnonzero(self._values(part, place) > 1).tolist():
-            put(f, 1, int(part.values[f]) - 1, None, None)
+            push(f, 1, int(part.values[f]) - 1, None, None)
         while heap and heap[0].bound < best:
             if heap[0].low == heap[0].high:
                 best = heap[0].bound
@@ -457,8 +464,8 @@ class Prover:
             f, low, high = worst.feature, worst.low, worst.high
             c = min(int(nearest_middle(weight[f], low, high)), high - 1)
             # With a least size of leaves, both bounds were for leaves smaller by the rows of the whole interval.
-            put(f, low, c, None if least else worst.left, None)
-            put(f, c + 1, high, None, None if least else worst.right)
+            push(f, low, c, None if least else worst.left, None)
+            push(f, c + 1, high, None, None if least else worst.right)
         return best, sorted(heap, key=lambda interval: (interval.feature, interval.low))
 
     def lines(

@@ -257,7 +257,7 @@ class SlicedSearch(CoverSearch):
 
     def _step_of_three(self, gap: float, threads: int, pool: ThreadPoolExecutor) -> bool:
         """Evaluate some open intervals at a time; return whether there were any."""
-        taken = self._take(threads, gap)
+        taken = self._pop_tasks(threads, gap)
         running = [pool.submit(self._evaluate_task, j) for j in range(taken)]
         self._close([future.result() for future in running])
         return taken > 0
@@ -267,7 +267,7 @@ class SlicedSearch(CoverSearch):
     ) -> bool:
         """Evaluate some open intervals of more levels at a time; return whether there were any."""
         batch = [] if first is None else [first]
-        while len(batch) < threads and (interval := self._take_outer(gap)) is not None:
+        while len(batch) < threads and (interval := self._pop_outer(gap)) is not None:
             batch.append((interval, 0))
         running = [pool.submit(self._evaluate_outer, *task) for task in batch]
         for (taken, _), future in zip(batch, running, strict=True):
@@ -321,7 +321,7 @@ class SlicedSearch(CoverSearch):
                 root = self._grow(smaller)
                 if interrupted:
                     return False, True
-                first = self._take_at(*root)
+                first = self._pop_at(*root)
         return self._share_out(first, workers, gap, threads, until, should_stop)
 
     def _share_out(
@@ -351,7 +351,7 @@ class SlicedSearch(CoverSearch):
             count, seconds = workers.share(len(self.open))
             batch, t = ([], 0) if first is None else ([first[0]], first[1])
             first = None
-            while len(batch) < count and (interval := self._take_outer(gap)) is not None:
+            while len(batch) < count and (interval := self._pop_outer(gap)) is not None:
                 batch.append(interval)
             if not batch:
                 return None
@@ -363,9 +363,9 @@ class SlicedSearch(CoverSearch):
             seconds = min(task.seconds, until - monotonic())
             return workers.submit(self.depth, task.batch, task.t, gap, seconds, threads, best=self.incumbent)
 
-        def take(task: _Slice, found: SliceResult) -> None:
+        def merge(task: _Slice, found: SliceResult) -> None:
             under_way[:] = [other for other in under_way if other is not task.batch]
-            self._take_back(found.open)
+            self._reopen(found.open)
             self._note_taken(under_way)
             self.pairs += found.pairs
             if found.splits is not None and found.incumbent < self._known:
@@ -379,20 +379,20 @@ class SlicedSearch(CoverSearch):
             return interrupted or monotonic() >= workers.deadline
 
         try:
-            back = run_tasks(workers, following, submit, take, over)
+            back = run_tasks(workers, following, submit, merge, over)
             return back and not out_of_time and not interrupted, interrupted
         finally:
             for handed_out in under_way:  # what is not back is open still
-                self._take_back(handed_out)
+                self._reopen(handed_out)
             if first is not None:
-                self._take_back([first[0]])
+                self._reopen([first[0]])
             self._taken = np.inf
 
     def _note_taken(self, under_way: list[list[OuterInterval]]) -> None:
         """Count what is under way in the bound."""
         self._taken = min((interval.bound for task in under_way for interval in task), default=np.inf)
 
-    def _take_back(self, intervals: Sequence[Any]) -> None:
+    def _reopen(self, intervals: Sequence[Any]) -> None:
         """Open intervals that were handed out, under new numbers."""
         for interval in intervals:
             self._number += 1

@@ -24,7 +24,7 @@ from mipforest.searches.exact.counted import (
     take_every,
     write_bits,
 )
-from mipforest.searches.exact.covers import INTERVAL, NO_LIMIT, OF_SIDE, Cover, Workspace
+from mipforest.searches.exact.covers import INTERVAL, NO_LIMIT, OF_SIDE, Cover, CoverWorkspace
 from mipforest.searches.exact.domains import OUT, any_split
 from mipforest.searches.exact.gathered import GatheredSide, GatheredTables
 from mipforest.searches.exact.operations import RowsAtWork, Side, Tables, address_for, side_of
@@ -104,7 +104,7 @@ class DistinctRows:
     n_bins: int = 0
     is_counted: bool = False
 
-    def take(self, chosen: BoolArray) -> DistinctRows:
+    def subset(self, chosen: BoolArray) -> DistinctRows:
         """Return some of the rows; ranks stay those of all."""
         number = np.cumsum(chosen) - 1
         order = self.order[chosen[self.order]].reshape(len(self.order), -1)
@@ -177,7 +177,7 @@ class DistinctRows:
         """Return feature and threshold of the best split of some rows (n,), -1 where one leaf loses no more."""
         split = (-1, -1)
         if not self.loss.has_sums:
-            part = self.take(members)
+            part = self.subset(members)
             best = part.leaf() - tolerance
             for f, values in enumerate(part.splits(cost)):
                 t = int(values.argmin()) if len(values) else -1
@@ -314,20 +314,20 @@ class LossTables:
         ``parts_none`` tells whether a split that parts none of the samples of an upper node counts, too.
         """
 
-        def put(tables: Any) -> Any:
+        def with_masks(tables: Any) -> Any:
             if isinstance(tables, GatheredTables):
-                return tables._replace(classes=put(tables.classes))
+                return tables._replace(classes=with_masks(tables.classes))
             if isinstance(tables, BinnedTables):
-                return tables._replace(plain=put(tables.plain))
+                return tables._replace(plain=with_masks(tables.plain))
             if isinstance(tables, PlainTables):
                 tables = tables._replace(parts_none=int(parts_none))
             return tables._replace(use=use, group=group)
 
-        own = put(self.own)
+        own = with_masks(self.own)
         plain, words = self.plain, words_of(own)
         sized = words
         if plain is not None:
-            plain = own if plain is self.own else put(plain)
+            plain = own if plain is self.own else with_masks(plain)
             sized = words if plain is own else words_of(plain)
         return LossTables(own, plain, self.loops._replace(words=words, sized=sized, must=must))
 
@@ -762,9 +762,9 @@ def roomy(cover: Cover, room: int) -> Cover:
     return np.concatenate([cover, np.zeros(room, INTERVAL)])
 
 
-def workspace(sides: Any, room: int, most_pairs: int = NO_LIMIT) -> Workspace:
+def workspace(sides: Any, room: int, most_pairs: int = NO_LIMIT) -> CoverWorkspace:
     """Return a workspace with room for covers of some intervals, for so many pairs of sides."""
-    return Workspace(
+    return CoverWorkspace(
         left=np.zeros(room, INTERVAL),
         right=np.zeros(room, INTERVAL),
         size=np.zeros(2, np.int64),
@@ -779,6 +779,6 @@ def workspace(sides: Any, room: int, most_pairs: int = NO_LIMIT) -> Workspace:
     )
 
 
-def larger(work: Workspace) -> Workspace:
+def larger(work: CoverWorkspace) -> CoverWorkspace:
     """Return a workspace with twice the room for covers."""
     return work._replace(left=roomy(work.left, len(work.left)), right=roomy(work.right, len(work.right)))

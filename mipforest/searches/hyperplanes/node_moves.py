@@ -42,9 +42,9 @@ from mipforest.searches.routing.interior_point import (
     L1,
     REWARD,
     UNLIMITED,
+    InteriorWorkspace,
     Limits,
     Norm,
-    Workspace,
     solve_rows,
     workspace_for,
     write_l1,
@@ -415,6 +415,6 @@ def rows_at_most(problem: HyperplaneProblem) -> int:
 
 
 @entry
-def solve_hinges(work: Workspace, m: int, q: int, norm: Norm, limits: Limits) -> int:
+def solve_hinges(work: InteriorWorkspace, m: int, q: int, norm: Norm, limits: Limits) -> int:
     """Solve a programme of hinges; see :func:`~mipforest.searches.routing.interior_point.solve_rows`."""
     return solve_rows(work, m, q, norm, limits)

@@ -55,7 +55,7 @@ class Subtrees:
     threshold: IntArray
     labels: IntArray
 
-    def among(self, chosen: BoolArray | IntArray) -> Subtrees:
+    def subset(self, chosen: BoolArray | IntArray) -> Subtrees:
         """Return some of them."""
         return Subtrees(
             self.cost[chosen],
@@ -189,7 +189,7 @@ class Closing:
             [np.repeat(np.arange(K)[:, None], 2, axis=1), np.tile(np.column_stack([a, b]), (len(k), 1))]
         )
         found = Subtrees(cost, cost + self.prices @ use, use, threshold, labels)
-        return found.among((np.rint(values[-1]) == 0) & ~(must & (threshold < 0)))
+        return found.subset((np.rint(values[-1]) == 0) & ~(must & (threshold < 0)))
 
     def best(self, root: int, cutoff: float) -> tuple[float, float, IntArray, IntArray]:
         """Find the best tree of depth 2 within the limits with a threshold at the root.
@@ -219,8 +219,8 @@ class Closing:
             return cutoff, np.inf, nothing, nothing
         room = cutoff - fixed + self.priced_rounding
         one, other = (
-            one.among(one.priced <= room - other.priced.min()),
-            other.among(other.priced <= room - one.priced.min()),
+            one.subset(one.priced <= room - other.priced.min()),
+            other.subset(other.priced <= room - one.priced.min()),
         )
         found = self._paired(one, other, room)
         if found is None:

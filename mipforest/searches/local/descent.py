@@ -30,9 +30,9 @@ from mipforest.searches.local.state import (
     OBLIQUE,
     OWN,
     SAVED,
+    LocalWorkspace,
     Members,
     Samples,
-    Workspace,
     charge,
     copy_subtree,
     draw,
@@ -73,7 +73,13 @@ Improve = Callable[..., bool]
 
 @entry
 def search_from(
-    samples: Samples, work: Workspace, drawn: int, kicks: int, seed: int, stop: IntArray, report: IntArray
+    samples: Samples,
+    work: LocalWorkspace,
+    drawn: int,
+    kicks: int,
+    seed: int,
+    stop: IntArray,
+    report: IntArray,
 ) -> float:
     """Search with univariate splits; see :func:`_search`."""
     return _search(samples, work, drawn, kicks, seed, stop, report, find_no_hyperplane)
@@ -81,7 +87,13 @@ def search_from(
 
 @entry
 def search_hyperplanes_from(
-    samples: Samples, work: Workspace, drawn: int, kicks: int, seed: int, stop: IntArray, report: IntArray
+    samples: Samples,
+    work: LocalWorkspace,
+    drawn: int,
+    kicks: int,
+    seed: int,
+    stop: IntArray,
+    report: IntArray,
 ) -> float:
     """Search with hyperplanes; see :func:`_search`. Apart, as they take as long to compile as all the rest."""
     return _search(samples, work, drawn, kicks, seed, stop, report, find_hyperplane)
@@ -90,7 +102,7 @@ def search_hyperplanes_from(
 @glue
 def _search(
     samples: Samples,
-    work: Workspace,
+    work: LocalWorkspace,
     drawn: int,
     kicks: int,
     seed: int,
@@ -141,7 +153,9 @@ def _search(
 
 
 @glue
-def _descend(samples: Samples, work: Workspace, stop: IntArray, report: IntArray, improve: Improve) -> None:
+def _descend(
+    samples: Samples, work: LocalWorkspace, stop: IntArray, report: IntArray, improve: Improve
+) -> None:
     """Visit nodes until a pass over all of them finds nothing, or so little that another one is not worth its time."""
     nodes, improved = work.trees[OWN], True
     while improved:
@@ -166,7 +180,7 @@ def _descend(samples: Samples, work: Workspace, stop: IntArray, report: IntArray
 
 
 @kernel
-def _mark_changed(work: Workspace, t: int) -> None:
+def _mark_changed(work: LocalWorkspace, t: int) -> None:
     """Note that nodes below t have other samples, and t and those above it another subtree."""
     for k in range(list_below(work, t, work.queue)):
         work.trees[OWN, work.queue[k]].clean = False
@@ -176,7 +190,7 @@ def _mark_changed(work: Workspace, t: int) -> None:
 
 
 @glue
-def visit(samples: Samples, work: Workspace, t: int, improve: Improve) -> bool:
+def visit(samples: Samples, work: LocalWorkspace, t: int, improve: Improve) -> bool:
     """Improve one node; return whether that was possible."""
     node = work.trees[OWN, t]
     if work.level[t] == work.level[-1] or (node.feature == LEAF and node.count < 2 * samples.N_min):
@@ -194,7 +208,7 @@ def visit(samples: Samples, work: Workspace, t: int, improve: Improve) -> bool:
 
 @kernel
 def _best_move(
-    samples: Samples, work: Workspace, t: int, value: float
+    samples: Samples, work: LocalWorkspace, t: int, value: float
 ) -> tuple[int, float, int, int, float, float, int]:
     """Find the best move at a node with a value, hyperplanes left out.
 
@@ -248,7 +262,7 @@ def _best_move(
 
 @kernel
 def _make_move(
-    samples: Samples, work: Workspace, t: int, move: int, feature: int, cut: int, value: float
+    samples: Samples, work: LocalWorkspace, t: int, move: int, feature: int, cut: int, value: float
 ) -> bool:
     """Make a move at a node; return whether it stays, as it is better than a value."""
     copy_subtree(work, OWN, t, SAVED, t)
@@ -268,7 +282,7 @@ def _make_move(
 
 
 @kernel
-def _next_best(samples: Samples, work: Workspace, t: int, value: float) -> bool:
+def _next_best(samples: Samples, work: LocalWorkspace, t: int, value: float) -> bool:
     """Try the best position of each feature, best first, after a better one brought samples into a margin below."""
     for _ in range(len(samples.rank)):
         feature = 0
@@ -285,7 +299,7 @@ def _next_best(samples: Samples, work: Workspace, t: int, value: float) -> bool:
 
 
 @kernel
-def accept_if_better(samples: Samples, work: Workspace, t: int, value: float) -> bool:
+def accept_if_better(samples: Samples, work: LocalWorkspace, t: int, value: float) -> bool:
     """Keep the subtree of a node if it is better than a value once its samples are routed; bring back the saved one."""
     if refit(samples, work, t) < value - samples.tolerance and is_allowed(samples, work, t):
         partition_below(samples, work, t)
@@ -295,7 +309,7 @@ def accept_if_better(samples: Samples, work: Workspace, t: int, value: float) ->
 
 
 @kernel
-def _enter(samples: Samples, work: Workspace, t: int, members: Members) -> tuple[float, float, int, int]:
+def _enter(samples: Samples, work: LocalWorkspace, t: int, members: Members) -> tuple[float, float, int, int]:
     """Find the leaves of a node's samples in both of its subtrees.
 
     Return the costs of the splits in the left and in the right one, and the leaves in the left one and in both.
@@ -323,7 +337,7 @@ def _enter(samples: Samples, work: Workspace, t: int, members: Members) -> tuple
 
 
 @kernel
-def _loss_as_leaf(samples: Samples, work: Workspace, members: Members, leaves: int) -> float:
+def _loss_as_leaf(samples: Samples, work: LocalWorkspace, members: Members, leaves: int) -> float:
     """Return the loss of a node as a leaf, by the sums of its leaves."""
     V = samples.value.shape[1]
     for v in range(V):
@@ -349,7 +363,7 @@ PURE = 1e-12
 
 
 @kernel
-def best_position(samples: Samples, work: Workspace, f: int, ids: Int32Array, cutoff: float) -> int:
+def best_position(samples: Samples, work: LocalWorkspace, f: int, ids: Int32Array, cutoff: float) -> int:
     """Return the position with the least value of the curve below a cutoff where a threshold fits; -1 for none."""
     at, rank = -1, samples.rank[f]
     for q in range(len(ids) - 1):
@@ -366,7 +380,7 @@ def best_position(samples: Samples, work: Workspace, f: int, ids: Int32Array, cu
 
 
 @kernel
-def split(work: Workspace, t: int, feature: int, cut: int) -> None:
+def split(work: LocalWorkspace, t: int, feature: int, cut: int) -> None:
     """Give a node another split: univariate, or the best hyperplane of its visit; a leaf gets two."""
     nodes, p = work.trees[OWN], len(work.features)
     if nodes[t].feature == LEAF:
@@ -380,7 +394,7 @@ def split(work: Workspace, t: int, feature: int, cut: int) -> None:
 
 
 @kernel
-def grow(samples: Samples, work: Workspace, t: int, drawn: int) -> None:
+def grow(samples: Samples, work: LocalWorkspace, t: int, drawn: int) -> None:
     """Grow a leaf greedily: at every node the best split on a few random features; more where none of them splits."""
     nodes, p, kind, at, end = work.trees[OWN], len(samples.rank), growth_kind(samples), 0, 1
     work.visits[0] = t
@@ -426,7 +440,7 @@ def grow(samples: Samples, work: Workspace, t: int, drawn: int) -> None:
 
 
 @kernel
-def random_branch(work: Workspace) -> int:
+def random_branch(work: LocalWorkspace) -> int:
     """Return a random branch node, -1 where there is none."""
     branches = 0
     for k in range(list_below(work, 0, work.queue)):
@@ -437,7 +451,7 @@ def random_branch(work: Workspace) -> int:
 
 
 @kernel
-def restore_chain(samples: Samples, work: Workspace) -> None:
+def restore_chain(samples: Samples, work: LocalWorkspace) -> None:
     """Bring back the tree of the chain; only nodes below changed splits get their samples anew."""
     nodes, chain, at, end = work.trees[OWN], work.trees[CHAIN], 0, 1
     work.visits[0] = 0
@@ -461,7 +475,7 @@ def restore_chain(samples: Samples, work: Workspace) -> None:
 
 
 @kernel
-def start_tree(samples: Samples, work: Workspace, drawn: int) -> int:
+def start_tree(samples: Samples, work: LocalWorkspace, drawn: int) -> int:
     """Grow the start's tree, or fit the one that is given; a leaf remains if it is not feasible. Return the root."""
     if drawn > 0:
         make_leaf(work, 0)
@@ -473,7 +487,7 @@ def start_tree(samples: Samples, work: Workspace, drawn: int) -> int:
 
 
 @kernel
-def kick(samples: Samples, work: Workspace) -> int:
+def kick(samples: Samples, work: LocalWorkspace) -> int:
     """Keep the tree as that of the chain and change a random branch node; return it, -1 where there is none."""
     nodes = work.trees[OWN]
     copy_subtree(work, OWN, 0, CHAIN, 0)

@@ -25,7 +25,7 @@ from mipforest.searches.leaf_sums import ABSOLUTE, TWO_CLASSES, kind_of_loss
 from mipforest.searches.local import HYPERPLANES, KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.searches.local.descent import search_from, search_hyperplanes_from
 from mipforest.searches.local.leaves import ACCURACY, LINEAR, PRESCRIPTION, statistics
-from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, Samples, Workspace, workspace_for
+from mipforest.searches.local.state import LEAF, NONE, OBLIQUE, OWN, LocalWorkspace, Samples, workspace_for
 from mipforest.searches.local.sweeps import MARGIN_ROOM
 from mipforest.searches.numbers import LARGEST_ADDED, require, require_charges, require_limits
 from mipforest.searches.pool import Pool, Threads, run_tasks
@@ -249,7 +249,7 @@ class _Starts:
         self._seeds = np.random.SeedSequence(seed).generate_state(n, np.uint64) >> np.uint64(1)
         self._values, self._report = np.full(n, np.inf), np.zeros((n, 2), np.int64)
         self._best: list[StartResult] = []
-        self._idle: SimpleQueue[Workspace] = SimpleQueue()
+        self._idle: SimpleQueue[LocalWorkspace] = SimpleQueue()
         self._cut_short = self._interrupted = False
         self.stop = np.zeros(1, np.int64)
 
@@ -495,7 +495,7 @@ def _subsample(problem: LocalProblem, seed: int) -> LocalProblem:
         share = float(costs[part].sum() / costs.sum()) if costs.any() else share
     coefficients = problem.coefficient_cost
     return replace(
-        problem.among(part),
+        problem.subset(part),
         X=problem.X[part],
         split_cost=share * problem.split_cost,
         coefficient_cost=None if coefficients is None else share * coefficients,
@@ -621,7 +621,7 @@ def _objective(found: float, problem: LocalProblem, samples: Samples) -> float:
     return value / problem.unit + problem.offset
 
 
-def _load_tree(tree: LocalTree, samples: Samples, features: IntArray, work: Workspace) -> None:
+def _load_tree(tree: LocalTree, samples: Samples, features: IntArray, work: LocalWorkspace) -> None:
     """Write a tree, whose univariate splits have weights above 0, into the memory of a thread."""
     nodes, m = work.trees[OWN], len(tree.b)
     nodes["feature"] = NONE
@@ -658,7 +658,7 @@ def _is_within(samples: Samples, feature: IntArray, t: int, f: int) -> bool:
     return bool(samples.allowed[t, f])
 
 
-def _tree_of(problem: LocalProblem, samples: Samples, features: IntArray, work: Workspace) -> LocalTree:
+def _tree_of(problem: LocalProblem, samples: Samples, features: IntArray, work: LocalWorkspace) -> LocalTree:
     """Return the tree in the memory of a thread; thresholds stand in the middle between both sides of their node."""
     nodes, p = work.trees[OWN], problem.X.shape[1]
     m = len(nodes) // 2

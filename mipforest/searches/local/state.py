@@ -124,7 +124,7 @@ LEAF_STATE = np.dtype(
 OWN, SAVED, CHAIN = 0, 1, 2
 
 
-class Workspace(NamedTuple):
+class LocalWorkspace(NamedTuple):
     """Memory of one thread, in few arrays: every one makes every call longer to compile.
 
     Attributes
@@ -190,7 +190,7 @@ class Workspace(NamedTuple):
     random: NDArray[np.uint64]
 
 
-def workspace_for(samples: Samples, depth: int) -> Workspace:
+def workspace_for(samples: Samples, depth: int) -> LocalWorkspace:
     """Return the memory of one thread for trees of a depth: 4 (depth - 1) bytes per sample and feature, and more."""
     m, L = 2 ** (depth + 1) - 1, 2**depth + 1
     (n, V), p, oblique = samples.value.shape, len(samples.rank), samples.hyperplanes >= 0
@@ -199,7 +199,7 @@ def workspace_for(samples: Samples, depth: int) -> Workspace:
     trees["feature"] = NONE
     # Linear leaves keep coefficients and slopes behind their sums.
     V += 2 * p if samples.kind == LINEAR else 0
-    return Workspace(
+    return LocalWorkspace(
         trees=trees,
         w=np.zeros((3, m if oblique else 0, p)),
         order=np.empty((depth - 1, *samples.order.shape), np.int32),
@@ -227,7 +227,7 @@ def workspace_for(samples: Samples, depth: int) -> Workspace:
 
 
 @kernel
-def draw(work: Workspace, k: int) -> int:
+def draw(work: LocalWorkspace, k: int) -> int:
     """Draw a number from 0 to k - 1 (SplitMix64; the remainder's bias is below k / 2^53)."""
     work.random[0] += np.uint64(0x9E3779B97F4A7C15)
     z = work.random[0]
@@ -245,20 +245,20 @@ class Members(NamedTuple):
 
 
 @glue
-def order_at(samples: Samples, work: Workspace, level: int) -> Int32Array:
+def order_at(samples: Samples, work: LocalWorkspace, level: int) -> Int32Array:
     """Return the orders of a level above the last one."""
     return samples.order if level == 0 else work.order[level - 1]
 
 
 @glue
-def members_of(samples: Samples, work: Workspace, t: int) -> Members:
+def members_of(samples: Samples, work: LocalWorkspace, t: int) -> Members:
     """Return the samples of a node above the last level."""
     node = work.trees[OWN, t]
     return Members(order_at(samples, work, work.level[t]), node.begin, node.begin + node.count)
 
 
 @kernel
-def goes_right(samples: Samples, work: Workspace, t: int, i: int) -> bool:
+def goes_right(samples: Samples, work: LocalWorkspace, t: int, i: int) -> bool:
     """Say to which side a split sends a sample."""
     node = work.trees[OWN, t]
     if node.feature != OBLIQUE:
@@ -270,7 +270,7 @@ def goes_right(samples: Samples, work: Workspace, t: int, i: int) -> bool:
 
 
 @kernel
-def leaf_below(samples: Samples, work: Workspace, t: int, i: int) -> int:
+def leaf_below(samples: Samples, work: LocalWorkspace, t: int, i: int) -> int:
     """Return the leaf that a sample reaches from a node."""
     while work.trees[OWN, t].feature >= 0:
         t = 2 * t + (2 if goes_right(samples, work, t, i) else 1)
@@ -278,7 +278,7 @@ def leaf_below(samples: Samples, work: Workspace, t: int, i: int) -> int:
 
 
 @kernel
-def leaf_with_scores(samples: Samples, work: Workspace, t: int, i: int) -> int:
+def leaf_with_scores(samples: Samples, work: LocalWorkspace, t: int, i: int) -> int:
     """Return the leaf that a sample reaches from a node; splits on the way keep ``low`` and ``high`` with its score."""
     while work.trees[OWN, t].feature >= 0:
         node, score = work.trees[OWN, t], 0.0
@@ -297,7 +297,7 @@ def leaf_with_scores(samples: Samples, work: Workspace, t: int, i: int) -> int:
 
 
 @kernel
-def within_margin(samples: Samples, work: Workspace, t: int) -> bool:
+def within_margin(samples: Samples, work: LocalWorkspace, t: int) -> bool:
     """Return whether the sides of a split are too near to each other, by :func:`leaf_with_scores` of its samples."""
     node, size = work.trees[OWN, t], 1.0
     if node.feature == OBLIQUE:
@@ -308,7 +308,7 @@ def within_margin(samples: Samples, work: Workspace, t: int) -> bool:
 
 
 @kernel
-def charge(samples: Samples, work: Workspace, t: int) -> float:
+def charge(samples: Samples, work: LocalWorkspace, t: int) -> float:
     """Return the cost of a branch node's split."""
     number = 1
     if work.trees[OWN, t].feature == OBLIQUE:
@@ -319,7 +319,7 @@ def charge(samples: Samples, work: Workspace, t: int) -> float:
 
 
 @kernel
-def list_below(work: Workspace, t: int, queue: IntArray) -> int:
+def list_below(work: LocalWorkspace, t: int, queue: IntArray) -> int:
     """Write a node and all below it to a queue (m,), parents first; return how many there are."""
     at, end = 0, 1
     queue[0] = t
@@ -333,7 +333,7 @@ def list_below(work: Workspace, t: int, queue: IntArray) -> int:
 
 
 @kernel
-def may_split(samples: Samples, work: Workspace, t: int, f: int) -> bool:
+def may_split(samples: Samples, work: LocalWorkspace, t: int, f: int) -> bool:
     """Return whether a node may split on a feature, beside what is above and below it."""
     if len(samples.allowed) == 0:
         return True
@@ -352,7 +352,7 @@ def may_split(samples: Samples, work: Workspace, t: int, f: int) -> bool:
 
 
 @kernel
-def is_allowed(samples: Samples, work: Workspace, t: int) -> bool:
+def is_allowed(samples: Samples, work: LocalWorkspace, t: int) -> bool:
     """Return whether the nodes of a subtree may split on what they do, once some of them have moved up."""
     if len(samples.allowed) == 0:
         return True
@@ -365,7 +365,7 @@ def is_allowed(samples: Samples, work: Workspace, t: int) -> bool:
 
 
 @kernel
-def may_move_up(samples: Samples, work: Workspace, s: int, t: int) -> bool:
+def may_move_up(samples: Samples, work: LocalWorkspace, s: int, t: int) -> bool:
     """Return whether the nodes of the subtree of node s may split on what they do in place of that of node t above."""
     if len(samples.allowed) == 0:
         return True
@@ -379,7 +379,7 @@ def may_move_up(samples: Samples, work: Workspace, s: int, t: int) -> bool:
 
 
 @kernel
-def value_below(samples: Samples, work: Workspace, t: int) -> float:
+def value_below(samples: Samples, work: LocalWorkspace, t: int) -> float:
     """Return loss and costs of splits of the subtree of a node."""
     total = 0.0
     for k in range(list_below(work, t, work.queue)):
@@ -390,7 +390,7 @@ def value_below(samples: Samples, work: Workspace, t: int) -> float:
 
 
 @kernel
-def copy_subtree(work: Workspace, source: int, s: int, target: int, t: int) -> None:
+def copy_subtree(work: LocalWorkspace, source: int, s: int, target: int, t: int) -> None:
     """Copy the subtree of node s of a tree to node t of another, or to one above s; erase what else was there.
 
     Levels are copied from the top: what is overwritten has been copied before.
@@ -410,7 +410,7 @@ def copy_subtree(work: Workspace, source: int, s: int, target: int, t: int) -> N
 
 
 @kernel
-def raise_subtree(work: Workspace, s: int, t: int) -> None:
+def raise_subtree(work: LocalWorkspace, s: int, t: int) -> None:
     """Put the subtree of node s in place of that of node t above it, whose samples it gets."""
     begin, count = work.trees[OWN, t].begin, work.trees[OWN, t].count
     copy_subtree(work, OWN, s, OWN, t)
@@ -418,14 +418,14 @@ def raise_subtree(work: Workspace, s: int, t: int) -> None:
 
 
 @kernel
-def make_leaf(work: Workspace, t: int) -> None:
+def make_leaf(work: LocalWorkspace, t: int) -> None:
     """Erase what is below a node."""
     raise_subtree(work, work.trees.shape[1], t)
     work.trees[OWN, t].feature = LEAF
 
 
 @kernel
-def partition(samples: Samples, work: Workspace, t: int) -> None:
+def partition(samples: Samples, work: LocalWorkspace, t: int) -> None:
     """Give both children of a branch node their samples, in the order of each feature."""
     level, side = work.level[t], work.side[:]
     begin = work.trees[OWN, t].begin
@@ -455,7 +455,7 @@ def partition(samples: Samples, work: Workspace, t: int) -> None:
 
 
 @kernel
-def partition_below(samples: Samples, work: Workspace, t: int) -> None:
+def partition_below(samples: Samples, work: LocalWorkspace, t: int) -> None:
     """Give all nodes below one their samples."""
     for k in range(list_below(work, t, work.queue)):
         if work.trees[OWN, work.queue[k]].feature >= 0:

@@ -49,9 +49,9 @@ from mipforest.searches.local.leaves import GROWN, LINEAR, PRESCRIPTION, lasso_c
 from mipforest.searches.local.state import (
     LEAF,
     OWN,
+    LocalWorkspace,
     Members,
     Samples,
-    Workspace,
     copy_subtree,
     draw,
     leaf_below,
@@ -131,7 +131,7 @@ def _cost_of_labels(labels: int, loss: float, impurity: float, total: FloatArray
 
 
 @kernel
-def fit_leaves(samples: Samples, work: Workspace, members: Members, column: int, leaves: int) -> None:
+def fit_leaves(samples: Samples, work: LocalWorkspace, members: Members, column: int, leaves: int) -> None:
     """Sum up leaves: samples are in that of a column of ``work.leaf``, or of their side if they stay there."""
     V = samples.value.shape[1]
     for leaf in range(leaves):
@@ -170,7 +170,7 @@ def fit_leaves(samples: Samples, work: Workspace, members: Members, column: int,
 
 
 @kernel
-def value_of_leaves(samples: Samples, work: Workspace, leaves: int) -> float:
+def value_of_leaves(samples: Samples, work: LocalWorkspace, leaves: int) -> float:
     """Return the loss of leaves less the splits that empty ones save; infinite where one is too small."""
     total, empty = 0.0, 0
     for k in range(leaves):
@@ -182,7 +182,7 @@ def value_of_leaves(samples: Samples, work: Workspace, leaves: int) -> float:
 
 
 @glue
-def save_leaves(work: Workspace, leaves: int) -> None:
+def save_leaves(work: LocalWorkspace, leaves: int) -> None:
     """Keep the leaves as they are, for the beginning of every sweep."""
     for leaf in range(leaves):
         work.leaves[leaf].base_size, work.leaves[leaf].base_cost = (
@@ -196,7 +196,7 @@ def save_leaves(work: Workspace, leaves: int) -> None:
 @kernel
 def sweep(
     samples: Samples,
-    work: Workspace,
+    work: LocalWorkspace,
     ids: Int32Array,
     source: int,
     leaves: int,
@@ -256,7 +256,7 @@ def sweep(
 @kernel
 def add_absolute_losses(
     samples: Samples,
-    work: Workspace,
+    work: LocalWorkspace,
     members: Members,
     ids: Int32Array,
     source: int,
@@ -286,7 +286,7 @@ def add_absolute_losses(
 
 
 @glue
-def _fill_lists(samples: Samples, work: Workspace, members: Members, column: int, leaves: int) -> float:
+def _fill_lists(samples: Samples, work: LocalWorkspace, members: Members, column: int, leaves: int) -> float:
     """Make one list by target for each leaf, of all samples that are in a column's leaves; return their loss."""
     lists = work.leaves
     weight, weight_y, below, below_y = lists.weight, lists.weight_y, lists.below, lists.below_y
@@ -332,7 +332,7 @@ def growth_kind(samples: Samples) -> int:
 
 
 @kernel
-def refit(samples: Samples, work: Workspace, t: int) -> float:
+def refit(samples: Samples, work: LocalWorkspace, t: int) -> float:
     """Route the samples of a node through its subtree, fit its leaves and drop empty ones; return what it costs.
 
     Infinite where a leaf has too few samples, or the sides of a split are within the margin: samples that come to a
@@ -393,7 +393,7 @@ MARGIN_ROOM = 1e-6
 @kernel
 def find_hyperplane(
     samples: Samples,
-    work: Workspace,
+    work: LocalWorkspace,
     members: Members,
     leaves: int,
     charges: float,
@@ -440,7 +440,7 @@ def find_no_hyperplane(*_: object) -> bool:
 
 
 @glue
-def draw_hyperplane(samples: Samples, work: Workspace, members: Members) -> None:
+def draw_hyperplane(samples: Samples, work: LocalWorkspace, members: Members) -> None:
     """Draw weights, and a threshold between the scores of two samples of the node."""
     p, a = len(samples.rank), work.weights
     number = min(samples.max_features, p if p <= MAX_FEATURES else 1 + draw(work, MAX_FEATURES))
@@ -461,7 +461,7 @@ def draw_hyperplane(samples: Samples, work: Workspace, members: Members) -> None
 @glue
 def improve_hyperplane(
     samples: Samples,
-    work: Workspace,
+    work: LocalWorkspace,
     members: Members,
     leaves: int,
     charges: float,
@@ -519,7 +519,7 @@ def improve_hyperplane(
 
 
 @kernel
-def _score(samples: Samples, work: Workspace, members: Members) -> None:
+def _score(samples: Samples, work: LocalWorkspace, members: Members) -> None:
     """Write the scores of a node's samples, less the threshold; keep the weights' sizes in bounds."""
     p, a = len(samples.rank), work.weights
     largest = abs(a[p])
@@ -539,7 +539,7 @@ def _score(samples: Samples, work: Workspace, members: Members) -> None:
 @kernel
 def _sweep(
     samples: Samples,
-    work: Workspace,
+    work: LocalWorkspace,
     members: Members,
     leaves: int,
     moving: int,
@@ -560,7 +560,7 @@ def _sweep(
 @glue
 def _best_threshold(
     samples: Samples,
-    work: Workspace,
+    work: LocalWorkspace,
     members: Members,
     leaves: int,
     k: int,
@@ -586,7 +586,7 @@ def _best_threshold(
 @glue
 def _best_coefficient(
     samples: Samples,
-    work: Workspace,
+    work: LocalWorkspace,
     members: Members,
     leaves: int,
     k: int,
@@ -632,7 +632,7 @@ def _best_coefficient(
 @glue
 def _sides(
     samples: Samples,
-    work: Workspace,
+    work: LocalWorkspace,
     members: Members,
     k: int,
     change: float,

@@ -46,7 +46,7 @@ class Cores(NamedTuple):
 
 
 @kernel
-def put(words: IntArray, g: int) -> None:
+def add_group(words: IntArray, g: int) -> None:
     """Add a group to a set."""
     words[g // BITS] |= 1 << (g % BITS)
 

@@ -205,14 +205,14 @@ class Descent:
             found.b[t] = side
         elif not np.isfinite(now):
             return None
-        keep = now - self._rounding
+        cutoff = now - self._rounding
         if self._rng.random() < FITTED:
-            fitted = self._fitted(level, groups, charges[groups], keep)
+            fitted = self._fitted(level, groups, charges[groups], cutoff)
             if fitted is None:
                 return found if now == plain else None
             found.w[t], found.b[t] = fitted
             return found
-        chosen = self._drawn(items, keep, tree.w[t])
+        chosen = self._drawn(items, cutoff, tree.w[t])
         if len(chosen):
             boxes = np.flatnonzero(np.isin(own.item, chosen))
             cover = Boxes(own.centre[boxes], own.half[boxes], own.item[boxes], items.price[own.item[boxes]])
@@ -224,12 +224,12 @@ class Descent:
                 store,
                 problem.part(groups, charges),
                 least_size,
-                keep,
+                cutoff,
                 np.inf,
                 self._rounding,
                 STEPS,
             )
-            if store.best[0] < keep:
+            if store.best[0] < cutoff:
                 one = int(store.best[1])
                 k = int(items.n_features[one])
                 features = items.features[one, :k]
@@ -256,12 +256,12 @@ class Descent:
         return found
 
     def _fitted(
-        self, level: int, groups: IntArray, charges: FloatArray, keep: float
+        self, level: int, groups: IntArray, charges: FloatArray, cutoff: float
     ) -> tuple[FloatArray, float] | None:
         """Return a split of a logistic regression on a drawn number of features, at the cheapest threshold.
 
         Groups (m,) are to go where they are charged (m, 2) less, by noisy weights; of the charges (m, K) of more labels
-        at the last level, those of the two cheapest count. ``None`` where no split is below ``keep``.
+        at the last level, those of the two cheapest count. ``None`` where no split is below ``cutoff``.
         """
         problem, rng = self.problem, self._rng
         if charges.shape[1] > 2:
@@ -278,10 +278,10 @@ class Descent:
         X, wanted = problem.X[points][counted], gain[counted] > 0
         weight = np.abs(gain[counted]) * rng.lognormal(0.0, 0.3, len(counted))
         prices = problem.prices[level]
-        features = np.flatnonzero(prices < keep)
+        features = np.flatnonzero(prices < cutoff)
         penalty = 10.0 ** rng.uniform(*PENALTIES)
         most = min(
-            int((np.cumsum(np.sort(prices[features])) < keep).sum()), problem.max_features or len(features)
+            int((np.cumsum(np.sort(prices[features])) < cutoff).sum()), problem.max_features or len(features)
         )
         if most == 0:
             return None
@@ -304,7 +304,7 @@ class Descent:
             return None
         w /= np.abs(w).sum()
         value, b = self._best_threshold(level, groups, charges, w)
-        return (w, b) if value < keep else None
+        return (w, b) if value < cutoff else None
 
     def _best_threshold(
         self, level: int, groups: IntArray, charges: FloatArray, w: FloatArray
@@ -347,9 +347,9 @@ class Descent:
             sides.append(self._below(tree, child, here if len(here) else groups))
         return sides[0], sides[1]
 
-    def _drawn(self, items: Items, keep: float, w: FloatArray) -> IntArray:
+    def _drawn(self, items: Items, cutoff: float, w: FloatArray) -> IntArray:
         """Draw a few supports below a price, cheap ones rather, and all with the features of a split."""
-        able = np.flatnonzero(items.price < keep)
+        able = np.flatnonzero(items.price < cutoff)
         if len(able) > SUPPORTS:
             price = items.price[able]
             weight = 1.0 / (1.0 + np.searchsorted(price, price))  # equal prices, equal chances

@@ -391,7 +391,7 @@ def refine(
     store: Store,
     part: NodeGroups,
     least_size: int,
-    keep: float,
+    cutoff: float,
     target: float,
     rounding: float,
     steps: int,
@@ -406,7 +406,7 @@ def refine(
         The groups that reach the node.
     least_size
         Least number of samples on either side.
-    keep
+    cutoff
         Boxes whose bound reaches this are dropped.
     target
         Where the least bound reaches this the loop ends.
@@ -425,7 +425,7 @@ def refine(
         if store.bound[box] >= target:
             return NOTHING, done
         if not store.fresh[box]:
-            if examine(points, items, store, box, part, least_size) >= keep:
+            if examine(points, items, store, box, part, least_size) >= cutoff:
                 pop(store)
             else:
                 sink(store)
@@ -444,6 +444,6 @@ def refine(
             if store.half[box, q] > store.half[box, widest]:
                 widest = q
         for child in (box, bisect_first(store, widest)):
-            if examine(points, items, store, child, part, least_size) < keep:
+            if examine(points, items, store, child, part, least_size) < cutoff:
                 push(store, child)
     return NOTHING, done

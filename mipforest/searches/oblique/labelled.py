@@ -126,7 +126,7 @@ class LabelledSearch:
         Value of the best tree known.
     adopt
         Called with a tree; returns the value of the best tree known after it.
-    tell
+    halted
         Called with lower bound and nodes from time to time; returns whether to stop.
     threads
         Tasks at a time.
@@ -143,13 +143,13 @@ class LabelledSearch:
         upper: float,
         *,
         adopt: Callable[[Split | int | None], float],
-        tell: Callable[[float, int], bool],
+        halted: Callable[[float, int], bool],
         threads: int = 1,
     ) -> None:
         self.problem, self.upper = problem, upper
-        self._adopt, self._tell, self._threads = adopt, tell, threads
+        self._adopt, self._halted, self._threads = adopt, halted, threads
         self._stop = np.zeros(1, np.int64)
-        self.table = table_of(problem, upper, lambda: tell(-np.inf, 0))
+        self.table = table_of(problem, upper, lambda: halted(-np.inf, 0))
         # Sums are rounded at each level, on both sides.
         self._rounded = 2.0 ** (problem.depth + 2) * self.table.tiny
         levels = np.repeat(np.arange(problem.depth), np.diff(self.table.begin))
@@ -189,14 +189,14 @@ class LabelledSearch:
         self._waiting = deque(task for task in self._round if not task.is_done)
         for label, charged in enumerate(self.table.charges.sum(axis=1)):
             self._adopt_better(float(charged) + self.problem.least_price, label)
-        if self._look():
+        if self._pause():
             return False
         with Threads(self._run, self._threads, self._stop) as pool:
 
             def submit(task: Task) -> Future[Any]:
                 return pool.submit(self._spaces[self._round.index(task)], task)
 
-            run_tasks(pool, self._following, submit, self._take, self._look)
+            run_tasks(pool, self._following, submit, self._merge, self._pause)
             ended = not self._stop[0]
         self._stop[0] = 1
         self._offer()
@@ -262,7 +262,7 @@ class LabelledSearch:
             if why == DONE:
                 return True
 
-    def _take(self, task: Task, finished: bool) -> None:
+    def _merge(self, task: Task, finished: bool) -> None:
         """Take over the value of a task."""
         if not finished:
             return
@@ -273,10 +273,10 @@ class LabelledSearch:
         task.bound = max(task.bound, float(price) + min(best, lost))
         task.is_done = True
 
-    def _look(self) -> bool:
+    def _pause(self) -> bool:
         """Offer trees and tell the caller how far the search is; return whether to stop."""
         self._offer()
-        return self._tell(self.bound, self.steps)
+        return self._halted(self.bound, self.steps)
 
     def _offer(self) -> None:
         """Offer trees, in the order of the tasks of the round: those of a task once all before it have ended."""
@@ -607,7 +607,7 @@ def new_sets(table: Table) -> Sets:
         words=np.zeros((depth, len(all_groups(table))), np.int64),
         groups=np.zeros((depth, n_groups), np.int64),
         n=np.zeros(depth, np.int64),
-        keep=np.zeros(depth),
+        cutoff=np.zeros(depth),
         target=np.zeros(depth),
         lost=np.zeros(depth),
         value=np.zeros(depth),
@@ -671,7 +671,7 @@ def new_splits(table: Table) -> Splits:
 def run_on_little() -> None:
     """Search something tiny, so that the compiled loops are there, also those of the descent."""
     problem = tiny_problem(given_labels=True)
-    LabelledSearch(problem, 1.0, adopt=lambda _: 1.0, tell=lambda *_: False).run()
+    LabelledSearch(problem, 1.0, adopt=lambda _: 1.0, halted=lambda *_: False).run()
     own = Level.of(problem, 0, 1.0)
     part = problem.part(np.arange(2), problem.charges)
     refine(problem.points(), own.items, new_store(own, None), part, 0, 1.0, 1.0, 0.0, 1)

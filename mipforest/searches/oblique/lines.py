@@ -284,7 +284,7 @@ def gather(lines: Lines, i: int, part: NodeGroups, groups: IntArray, number: int
 
 
 @kernel
-def look(
+def bound_box(
     lines: Lines,
     items: Items,
     store: Store,
@@ -293,11 +293,11 @@ def look(
     groups: IntArray,
     number: int,
     least_size: int,
-    keep: float,
+    cutoff: float,
 ) -> float:
     """Bound a box for the groups at hand, narrow its thresholds, and compare its middle with the best split.
 
-    Thresholds at either end of the range whose bound reaches ``keep`` are cut off.
+    Thresholds at either end of the range whose bound reaches ``cutoff`` are cut off.
 
     Returns
     -------
@@ -306,7 +306,7 @@ def look(
     one = store.item[box]
     gather(lines, lines.support[one], part, groups, number)
     cells = _sort_cells(lines, store, box)
-    best = _bound_thresholds(lines, store, box, cells, items.price[one], least_size, keep)
+    best = _bound_thresholds(lines, store, box, cells, items.price[one], least_size, cutoff)
     if best < np.inf:
         _try_middle(lines, items, store, box, cells, max(1, least_size))
     return best
@@ -381,7 +381,7 @@ def _charge(sums: FloatArray, side: int, charges: FloatArray, c: int, sign: floa
 
 @kernel
 def _bound_thresholds(
-    lines: Lines, store: Store, box: int, cells: Cells, price: float, least_size: int, keep: float
+    lines: Lines, store: Store, box: int, cells: Cells, price: float, least_size: int, cutoff: float
 ) -> float:
     """Bound all thresholds of a box, also those that part none of the groups at hand, as others may join them.
 
@@ -404,7 +404,7 @@ def _bound_thresholds(
         outside |= then < first if leaving else then <= first
         if blocked == 0 and not outside and may_left >= least_size and may_right >= least_size:
             bound = price + max(loose, 0.0) + _both_leaves(lines)
-            if bound < keep:
+            if bound < cutoff:
                 lowest, highest = min(lowest, now), max(highest, then)
                 if bound < best:
                     best, best_open = bound, n_open
@@ -494,7 +494,7 @@ def refine_lines(
     groups: IntArray,
     number: int,
     least_size: int,
-    keep: float,
+    cutoff: float,
     target: float,
     rounding: float,
     steps: int,
@@ -509,7 +509,7 @@ def refine_lines(
         if store.bound[box] >= target:
             return NOTHING, done
         if not store.fresh[box]:
-            if look(lines, items, store, box, part, groups, number, least_size, keep) >= keep:
+            if bound_box(lines, items, store, box, part, groups, number, least_size, cutoff) >= cutoff:
                 pop(store)
             else:
                 sink(store)
@@ -517,7 +517,7 @@ def refine_lines(
         if store.best[0] <= store.bound[box] + rounding:
             return FOUND, done
         if store.fresh[box] == 1:
-            look(lines, items, store, box, part, groups, number, least_size, keep)  # where it is best
+            bound_box(lines, items, store, box, part, groups, number, least_size, cutoff)  # where it is best
             return DECIDED, done
         if done >= steps:
             return STEPS, done
@@ -525,6 +525,6 @@ def refine_lines(
             return FULL, done
         done += 1
         for child in (box, bisect_first(store, U)):
-            if look(lines, items, store, child, part, groups, number, least_size, keep) < keep:
+            if bound_box(lines, items, store, child, part, groups, number, least_size, cutoff) < cutoff:
                 push(store, child)
     return NOTHING, done

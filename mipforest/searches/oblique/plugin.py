@@ -24,6 +24,7 @@ from mipforest.trees import Tree
 
 if TYPE_CHECKING:
     from mipforest.searches.oblique.descent import Descent
+    from mipforest.searches.oblique.problem import ObliqueProblem
     from mipforest.searches.oblique.search import Split
 
 #: Share of the time left, and most seconds, for a local search before the exact one, where there is one.
@@ -108,7 +109,6 @@ class ObliqueSearch(TreeSearch):
         """Search for the best tree; see :class:`~mipforest.problem.tree_search.TreeSearch`."""
         from mipforest.searches import compile_by
         from mipforest.searches.oblique import labelled, search
-        from mipforest.searches.oblique.descent import VISITS, Descent
         from mipforest.searches.oblique.problem import ObliqueProblem
 
         structure = problem.structure
@@ -121,85 +121,141 @@ class ObliqueSearch(TreeSearch):
             _offer_splits(driver, *_in_heap_order(label, problem))
         for tree in (problem.instance.known, start):
             driver.offer(tree)
-        charges = structure if isinstance(structure, HyperplaneCharges) else None
-        unit, offset = (1.0, 0.0) if charges is None else (charges.unit, charges.offset)
-
-        def cutoff() -> float:
-            """Return the incumbent's value in charges."""
-            return (driver.value - offset) * unit
-
         if np.isinf(own.least_price):  # a tree needs a split, and no feature is allowed
             return driver.result(np.inf, ended=True, nodes=0)
-        own = own.capped(cutoff())
-        # A group pays its lesser charge at least.
-        least = float(own.least.sum())
+        run = _Run(driver, own)
         driver.report()
-        # One split on two features is proven sooner than a local search ends.
-        few = _has_few_features(structure)
-        improves = not (few and problem.topology.depth == 1)
-        if improves and charges is not None and own.n_groups > FEW_GROUPS and not driver.stopped:
+        run.improve()
+        ended = run.prove()
+        if ended and not driver.closed(run.bound):
+            run.improve_further()
+        return driver.result(run.bound, ended=ended, nodes=run.steps, message=_MESSAGE)
+
+
+class _Run:
+    """Local searches and exact ones in turn, which share the incumbent of a driver.
+
+    The driver counts in the objective, searches in charges: objective = charges / unit + offset.
+
+    Attributes
+    ----------
+    driver, problem
+        The incumbent with its limits, and the problem in groups and prices.
+    least
+        Lower bound on the charges of all trees. It begins with the lesser charge of each group.
+    steps
+        Nodes and boxes of exact searches so far.
+    pause
+        When the exact search at work is to return although it has time left.
+    """
+
+    def __init__(self, driver: Driver, problem: ObliqueProblem) -> None:
+        structure = driver.problem.structure
+        charges = structure if isinstance(structure, HyperplaneCharges) else None
+        self.driver, self._charges = driver, charges
+        self._unit, self._offset = (1.0, 0.0) if charges is None else (charges.unit, charges.offset)
+        self._few_features = charges is not None and _has_few_features(charges)
+        self.problem = problem.capped(self.cutoff())
+        self.least, self.steps, self.pause = float(self.problem.least.sum()), 0, inf
+        self._descent: Descent | None = None
+
+    def cutoff(self) -> float:
+        """Return the incumbent's value in charges."""
+        return (self.driver.value - self._offset) * self._unit
+
+    @property
+    def bound(self) -> float:
+        """The dual bound so far, in units of the objective."""
+        return self.least / self._unit + self._offset
+
+    def halted(self, bound: float, steps: int) -> bool:
+        """Report a bound on the charges; return whether the search that found it has to return."""
+        proven, driver = max(bound, self.least) / self._unit + self._offset, self.driver
+        halted = driver.report(proven, steps) or driver.over() or driver.closed(proven)
+        return halted or monotonic() >= self.pause
+
+    def adopt(self, tree: Split | int | None) -> float:
+        """Offer a tree of an exact search; return the new cutoff."""
+        _offer_splits(self.driver, *_in_heap_order(tree, self.driver.problem))
+        return self.cutoff()
+
+    # ------------------------------------------------------------------ local search
+
+    def improve(self) -> None:
+        """Improve the incumbent before the exact search."""
+        from mipforest.searches.oblique.descent import VISITS
+
+        driver, own, charges = self.driver, self.problem, self._charges
+        if self._few_features and driver.problem.topology.depth == 1:
+            return  # one split on two features is proven sooner than a local search ends
+        if charges is not None and own.n_groups > FEW_GROUPS and not driver.stopped:
             driver.improve_locally(share=LOCAL_SHARE, most=LOCAL_SECONDS)
-
-        pause = inf
-
-        def halted(bound: float, steps: int) -> bool:
-            """Report a bound on the charges; return whether to end, or to make a pause."""
-            proven = max(bound, least) / unit + offset
-            return (
-                driver.report(proven, steps) or driver.over() or driver.closed(proven) or monotonic() >= pause
-            )
-
-        def adopt(tree: Split | int | None) -> float:
-            _offer_splits(driver, *_in_heap_order(tree, problem))
-            return cutoff()
-
-        descent: Descent | None = None
-
-        def descend(visits: int) -> None:
-            """Improve the incumbent node by node, for a share of the time that is left."""
-            nonlocal descent
-            many = charges is not None and not few
-            share, most = (LONG_SHARE, LONG_SECONDS) if many else (DESCENT_SHARE, DESCENT_SECONDS)
-            until = monotonic() + min(most, share * driver.left)
-            descent = descent or Descent(own, cutoff(), settings.seed)
-            _improve(descent, driver, lambda: monotonic() >= until or halted(least, 0), visits)
-
-        if not driver.stopped and improves and (charges is None or charges.predicts_class):
+        if not driver.stopped and (charges is None or charges.predicts_class):
             # The exact search finds better trees itself where leaves have labels.
-            descend(FEW_VISITS if own.given_labels else (VISITS if few else LONG_VISITS) * own.n_groups)
-        # Several threads find the same tree where leaves have labels.
-        few_threads = own.n_groups <= FEW_GROUPS and not own.given_labels
-        threads = settings.threads or (1 if few_threads else os.cpu_count() or 1)
-        kind = labelled.LabelledSearch if labelled.takes(own) else search.ObliqueSearch
-        exact = kind(own.capped(cutoff()), cutoff(), adopt=adopt, tell=halted, threads=threads)
-        if own.given_labels and settings.time_limit is not None:
-            assert isinstance(exact, labelled.LabelledSearch)
+            many = (VISITS if self._few_features else LONG_VISITS) * own.n_groups
+            self._descend(FEW_VISITS if own.given_labels else many)
+
+    def _descend(self, visits: int) -> None:
+        """Improve the incumbent node by node, for a share of the time that is left."""
+        from mipforest.searches.oblique.descent import Descent
+
+        many = self._charges is not None and not self._few_features
+        share, most = (LONG_SHARE, LONG_SECONDS) if many else (DESCENT_SHARE, DESCENT_SECONDS)
+        until = monotonic() + min(most, share * self.driver.left)
+        if self._descent is None:
+            self._descent = Descent(self.problem, self.cutoff(), self.driver.settings.seed)
+        _improve(
+            self._descent,
+            self.driver,
+            lambda: monotonic() >= until or self.halted(self.least, self.steps),
+            visits,
+        )
+
+    def improve_further(self) -> None:
+        """Improve the incumbent until time ends, where supports are left that exact searches do not take."""
+        if self._descent is not None and self.driver.settings.time_limit is not None:
+            _improve(self._descent, self.driver, lambda: self.halted(self.least, self.steps), None)
+
+    # ------------------------------------------------------------------ exact searches
+
+    def prove(self) -> bool:
+        """Raise the bound by exact searches, which find better trees too; return whether they ended by themselves."""
+        from mipforest.searches import compile_by
+        from mipforest.searches.oblique import labelled, search
+
+        driver, own = self.driver, self.problem
+        if not labelled.takes(own):
+            return self._run(self._below_incumbent(search.ObliqueSearch))
+        exact = self._below_incumbent(labelled.LabelledSearch)
+        limited = own.given_labels and driver.settings.time_limit is not None
+        self.pause = monotonic() + FIRST_SHARE * driver.left if limited else inf
+        ended = self._run(exact)
+        self.pause = inf
+        if limited and not (ended or driver.over() or driver.closed(self.bound)):
             # What is not proven soon may take too long: a better tree comes first then.
-            pause = monotonic() + FIRST_SHARE * driver.left
-            ended = exact.run()
-            pause = inf
-            if not (ended or driver.over() or driver.closed(exact.bound / unit + offset)):
-                descend(LONG_VISITS * own.n_groups)
-                exact.improve(cutoff())
-                ended = exact.run()
-        else:
-            ended = not driver.stopped and exact.run()
-        bound, steps = max(exact.bound, least), exact.steps
-        is_open = ended and not (driver.over() or driver.closed(bound / unit + offset))
-        if own.N_min > 1 and is_open and isinstance(exact, labelled.LabelledSearch):
+            self._descend(LONG_VISITS * own.n_groups)
+            exact.improve(self.cutoff())
+            ended = self._run(exact)
+        if own.N_min > 1 and ended and not (driver.over() or driver.closed(self.bound)):
             # Trees of a lesser value have leaves that are too small: the search by boxes counts these.
-            least = bound
-            compile_by(search.run_on_little, problem.budget, self.name, 10)
-            exact = search.ObliqueSearch(
-                own.capped(cutoff()), cutoff(), adopt=adopt, tell=halted, threads=threads
-            )
-            ended = exact.run()
-            bound, steps = max(exact.bound, least), steps + exact.steps
-        bound = bound / unit + offset
-        if descent is not None and ended and settings.time_limit is not None and not driver.closed(bound):
-            # Supports are left that the search does not take: what time is left is for a better tree.
-            _improve(descent, driver, lambda: halted(max(exact.bound, least), exact.steps), None)
-        return driver.result(bound, ended=ended, nodes=steps, message=_MESSAGE)
+            compile_by(search.run_on_little, driver.problem.budget, ObliqueSearch.name, 10)
+            ended = self._run(self._below_incumbent(search.ObliqueSearch))
+        return ended
+
+    def _below_incumbent(self, kind: Callable[..., Any]) -> Any:
+        """Return an exact search for trees below the incumbent's value."""
+        # Several threads find the same tree where leaves have labels.
+        one = self.problem.n_groups <= FEW_GROUPS and not self.problem.given_labels
+        threads = self.driver.settings.threads or (1 if one else os.cpu_count() or 1)
+        own = self.problem.capped(self.cutoff())
+        return kind(own, self.cutoff(), adopt=self.adopt, halted=self.halted, threads=threads)
+
+    def _run(self, exact: Any) -> bool:
+        """Run an exact search, or go on with it; return whether it ended by itself."""
+        before = exact.steps
+        ended: bool = not self.driver.stopped and exact.run()
+        self.least, self.steps = max(self.least, exact.bound), self.steps + exact.steps - before
+        return ended
 
 
 def _has_few_features(structure: HyperplaneCharges | LabelledLeaves) -> bool:

@@ -111,7 +111,7 @@ class Boxes:
 
 
 @dataclass(frozen=True, eq=False)
-class Box:
+class HyperplaneBox:
     """An open box above the last level.
 
     Attributes
@@ -175,7 +175,7 @@ class SubtreeResult:
 
 
 #: What a box became: its examined parts, or value and tree of the one dichotomy it stands for.
-_Outcome = tuple[list[Box | None], tuple[float, Split | None] | None]
+_Outcome = tuple[list[HyperplaneBox | None], tuple[float, Split | None] | None]
 
 
 @dataclass(eq=False)
@@ -196,9 +196,9 @@ class _Queue:
         Boxes parted.
     """
 
-    heap: list[tuple[float, float, int, Box, bool]]
+    heap: list[tuple[float, float, int, HyperplaneBox, bool]]
     rest: float
-    working: dict[Future[_Outcome], Box] = field(default_factory=dict)
+    working: dict[Future[_Outcome], HyperplaneBox] = field(default_factory=dict)
     best_value: float = np.inf
     best: Split | None = None
     nodes: int = 0
@@ -225,7 +225,7 @@ class ObliqueSearch:
         Value of the best tree known.
     adopt
         Called with a tree; returns the value of the best tree known after it.
-    tell
+    halted
         Called with lower bound and steps from time to time; returns whether to stop.
     threads
         Threads that examine boxes of the root, of trees of two levels and more. With one, runs are the same.
@@ -244,11 +244,11 @@ class ObliqueSearch:
         upper: float,
         *,
         adopt: Callable[[Split | int | None], float],
-        tell: Callable[[float, int], bool],
+        halted: Callable[[float, int], bool],
         threads: int = 1,
     ) -> None:
         self.problem, self.upper, self.steps = problem, upper, 0
-        self._adopt, self._tell, self._threads = adopt, tell, threads if problem.depth > 1 else 1
+        self._adopt, self._halted, self._threads = adopt, halted, threads if problem.depth > 1 else 1
         self._lock, self._caller, self._stopped = Lock(), get_ident(), False
         self._pool: ThreadPoolExecutor | None = None
         self._points = problem.points()
@@ -288,11 +288,11 @@ class ObliqueSearch:
         self._open = least if found.bound >= least else max(self._open, found.bound)
         return True
 
-    def _look(self, bound: float | None = None) -> None:
+    def _pause(self, bound: float | None = None) -> None:
         """Tell the caller how far the search is, on its own thread, and end the search if it is to stop."""
         if bound is not None:
             self._open = max(self._open, bound)
-        if self._stopped or (get_ident() == self._caller and self._tell(self.bound, self.steps)):
+        if self._stopped or (get_ident() == self._caller and self._halted(self.bound, self.steps)):
             raise Stopped
 
     def _offer(self, tree: Split | int | None) -> bool:
@@ -323,7 +323,7 @@ class ObliqueSearch:
         level: int,
         groups: IntArray,
         cover: Any,
-        keep: float,
+        cutoff: float,
         *,
         exact: bool,
         top: bool = False,
@@ -336,24 +336,24 @@ class ObliqueSearch:
             The level, and the groups.
         cover
             What is open; ``None`` for all.
-        keep
+        cutoff
             Value from which on trees are of no use.
         exact
             Whether all groups are there, and the best tree is wanted. Otherwise a bound is.
         top
-            Whether this is the root: better trees are adopted, and lower ``keep``.
+            Whether this is the root: better trees are adopted, and lower ``cutoff``.
         """
         if level == self.problem.depth - 1:
-            return self._solve_last(groups, cover, keep, exact=exact)
+            return self._solve_last(groups, cover, cutoff, exact=exact)
         leaf = self._leaf(groups, exact=exact)
         if top and leaf.proven:
             self._offer(leaf.tree)
         queue = self._begin(level, groups, cover)
         while True:
-            now = min(keep, self.upper - self._rounding) if top else keep
+            now = min(cutoff, self.upper - self._rounding) if top else cutoff
             target = min(now, leaf.bound, queue.rest, queue.best_value)
             if top:
-                self._look(min(target, queue.least))
+                self._pause(min(target, queue.least))
             if queue.waiting >= target and not queue.working:
                 break
             outcomes = self._next(level, groups, queue, now, target, exact=exact, top=top)
@@ -364,7 +364,7 @@ class ObliqueSearch:
                     if child is not None:
                         heapq.heappush(queue.heap, self._entry(child))
                 if decided is not None and decided[0] < now:
-                    self._take(queue, *decided, top=top)
+                    self._merge(queue, *decided, top=top)
         least = min(target, queue.waiting)
         kept = cover
         if not exact and len(queue.heap) <= MOST_KEPT:
@@ -375,14 +375,14 @@ class ObliqueSearch:
             return SubtreeResult(queue.best_value, queue.best, True, kept)
         return SubtreeResult(least, None, False, kept)
 
-    def _begin(self, level: int, groups: IntArray, cover: list[Box] | None) -> _Queue:
+    def _begin(self, level: int, groups: IntArray, cover: list[HyperplaneBox] | None) -> _Queue:
         """Return the open boxes of a level above the last one."""
         own = self.levels[level]
         boxes = cover
         if boxes is None:
             prices = own.items.price
             boxes = [
-                Box(c, h, int(i), float(prices[i]))
+                HyperplaneBox(c, h, int(i), float(prices[i]))
                 for c, h, i in zip(own.centre, own.half, own.item, strict=True)
             ]
         heap = [(box.bound, self._width(box), next(self._number), box, False) for box in boxes]
@@ -390,7 +390,7 @@ class ObliqueSearch:
         return _Queue(heap, own.rest + float(self._least[groups].sum()))
 
     def _next(
-        self, level: int, groups: IntArray, queue: _Queue, keep: float, target: float, *, exact: bool, top: bool
+        self, level: int, groups: IntArray, queue: _Queue, cutoff: float, target: float, *, exact: bool, top: bool
     ) -> list[_Outcome] | None:  # fmt: skip
         """Return what some boxes became, none while threads begin; ``None`` where a bound is good enough."""
         if queue.working and (queue.waiting >= target or len(queue.working) > self._threads):
@@ -401,24 +401,34 @@ class ObliqueSearch:
             return None
         heapq.heappop(queue.heap)
         queue.nodes += int(fresh and box.n_open != 0)
-        work = partial(self._became, level, groups, box, keep, fresh=fresh, exact=exact, top=top)
+        work = partial(self._became, level, groups, box, cutoff, fresh=fresh, exact=exact, top=top)
         if self._pool is None or not top:
             return [work()]
         queue.working[self._pool.submit(work)] = box
         return []
 
     def _became(
-        self, level: int, groups: IntArray, box: Box, keep: float, *, fresh: bool, exact: bool, top: bool
+        self,
+        level: int,
+        groups: IntArray,
+        box: HyperplaneBox,
+        cutoff: float,
+        *,
+        fresh: bool,
+        exact: bool,
+        top: bool,
     ) -> _Outcome:
         """Bound a box that is not fresh, decide one without open groups, and part any other one."""
         if not fresh:
-            return [self._examined(level, groups, box, keep, exact=exact)], None
+            return [self._examined(level, groups, box, cutoff, exact=exact)], None
         if box.n_open == 0:
-            return [], self._decided(level, box, keep)
+            return [], self._decided(level, box, cutoff)
         self._count(1)
-        return [self._examined(level, groups, half, keep, exact=exact, top=top) for half in _parts(box)], None
+        return [
+            self._examined(level, groups, half, cutoff, exact=exact, top=top) for half in _parts(box)
+        ], None
 
-    def _take(self, queue: _Queue, value: float, tree: Split | None, *, top: bool) -> None:
+    def _merge(self, queue: _Queue, value: float, tree: Split | None, *, top: bool) -> None:
         """Take over what a dichotomy is worth, with its tree if that is proven."""
         if tree is None:
             queue.rest = min(queue.rest, value)
@@ -437,18 +447,25 @@ class ObliqueSearch:
             return SubtreeResult(np.inf)
         return SubtreeResult(problem.of_leaf(groups), None, True)
 
-    def _width(self, box: Box) -> float:
+    def _width(self, box: HyperplaneBox) -> float:
         return float(box.half.max())
 
-    def _entry(self, box: Box) -> tuple[float, float, int, Box, bool]:
+    def _entry(self, box: HyperplaneBox) -> tuple[float, float, int, HyperplaneBox, bool]:
         return box.bound, self._width(box), next(self._number), box, True
 
     # ------------------------------------------------------------------ above the last level
 
     def _examined(
-        self, level: int, groups: IntArray, box: Box, keep: float, *, exact: bool, top: bool = False
-    ) -> Box | None:
-        """Return a box with its bound for some groups, ``None`` where that reaches ``keep``."""
+        self,
+        level: int,
+        groups: IntArray,
+        box: HyperplaneBox,
+        cutoff: float,
+        *,
+        exact: bool,
+        top: bool = False,
+    ) -> HyperplaneBox | None:
+        """Return a box with its bound for some groups, ``None`` where that reaches ``cutoff``."""
         items = self.levels[level].items
         k, price = int(items.n_features[box.item]), float(items.price[box.item])
         may = np.empty(len(groups), np.int64)
@@ -477,19 +494,19 @@ class ObliqueSearch:
             len(now) - (0 if then is None else len(then)) for now, then in zip(parts, before, strict=True)
         ]
         for side in sorted((0, 1), key=lambda s: -grown[s]):
-            if price + bounds[0] + bounds[1] + loose >= keep:
+            if price + bounds[0] + bounds[1] + loose >= cutoff:
                 return None
             same = before[side] is not None and len(before[side]) == len(parts[side])  # type: ignore[arg-type]
             if same or len(parts[side]) == 0:
                 continue
-            allowed = keep - price - loose - bounds[1 - side]
+            allowed = cutoff - price - loose - bounds[1 - side]
             found = self._solve(level + 1, parts[side], covers[side], allowed, exact=False)
             bounds[side], covers[side] = max(bounds[side], found.bound), found.cover
             trees[side], values[side] = found.tree, max(bounds[side], found.value)
         bound = max(box.bound, price + bounds[0] + bounds[1] + loose)
-        if bound >= keep:
+        if bound >= cutoff:
             return None
-        if top and any(isinstance(tree, Split) for tree in trees) and sum(values, price + loose) < keep:
+        if top and any(isinstance(tree, Split) for tree in trees) and sum(values, price + loose) < cutoff:
             w, b = self.problem.midway(features[:k], box.centre[:k], float(box.centre[k]))
             self._offer(Split(level, w, b, *trees))
         return replace(
@@ -505,19 +522,19 @@ class ObliqueSearch:
             undecided=int(undecided[self._most[undecided].argmax()]) if n_open else -1,
         )
 
-    def _decided(self, level: int, box: Box, keep: float) -> tuple[float, Split | None]:
+    def _decided(self, level: int, box: HyperplaneBox, cutoff: float) -> tuple[float, Split | None]:
         """Return the value of a box whose groups are all decided, and its best tree; ``None`` where none is proven."""
         assert box.left is not None
         assert box.right is not None
         key = (level, box.item, _dichotomy(box.left, box.right))
         # The value of a dichotomy is the same in every box; it was not below a larger amount before.
-        if self._values.get(key, -np.inf) >= keep:
+        if self._values.get(key, -np.inf) >= cutoff:
             return np.inf, None
-        value, tree = self._decided_anew(level, box, keep)
-        self._values[key] = value if value < keep else keep
+        value, tree = self._decided_anew(level, box, cutoff)
+        self._values[key] = value if value < cutoff else cutoff
         return value, tree
 
-    def _decided_anew(self, level: int, box: Box, keep: float) -> tuple[float, Split | None]:
+    def _decided_anew(self, level: int, box: HyperplaneBox, cutoff: float) -> tuple[float, Split | None]:
         items = self.levels[level].items
         price = float(items.price[box.item])
         assert box.left is not None
@@ -525,12 +542,12 @@ class ObliqueSearch:
         plane = self._plane(level, box.item, box.left, box.right, reversible=True)
         if plane is None:
             return np.inf, None
-        left = self._solve(level + 1, box.left, box.left_cover, keep - price - box.right_bound, exact=True)
-        if price + left.bound + box.right_bound >= keep:
+        left = self._solve(level + 1, box.left, box.left_cover, cutoff - price - box.right_bound, exact=True)
+        if price + left.bound + box.right_bound >= cutoff:
             return np.inf, None
-        right = self._solve(level + 1, box.right, box.right_cover, keep - price - left.bound, exact=True)
+        right = self._solve(level + 1, box.right, box.right_cover, cutoff - price - left.bound, exact=True)
         value = price + left.bound + right.bound
-        if value >= keep or not (left.proven and right.proven):
+        if value >= cutoff or not (left.proven and right.proven):
             return value, None
         w, b, reversed_ = plane
         trees = (right.tree, left.tree) if reversed_ else (left.tree, right.tree)
@@ -557,7 +574,7 @@ class ObliqueSearch:
     # ------------------------------------------------------------------ the last level
 
     def _solve_last(
-        self, groups: IntArray, cover: Boxes | None, keep: float, *, exact: bool
+        self, groups: IntArray, cover: Boxes | None, cutoff: float, *, exact: bool
     ) -> SubtreeResult:
         """Search the splits of the last level."""
         problem, own, directions = self.problem, self.levels[-1], self._directions
@@ -567,22 +584,22 @@ class ObliqueSearch:
         at_once = at_once if exact else min(most, at_once)
         leaf = self._leaf(groups, exact=exact)
         rest = own.rest + float(self._least[groups].sum())
-        keep = min(keep, self.upper - self._rounding)
-        target = min(keep, leaf.bound, rest)
+        cutoff = min(cutoff, self.upper - self._rounding)
+        target = min(cutoff, leaf.bound, rest)
         store, part = new_store(own, cover), problem.part(groups, problem.charges)
         least_size, taken = (problem.N_min if exact else 0), 0
         number = next(self._number)
         tree: Split | int | None = None
         proven = False
         while True:
-            bounds = (least_size, keep, target, self._rounding, at_once)
+            bounds = (least_size, cutoff, target, self._rounding, at_once)
             if directions is None:
                 reason, done = refine(self._points, own.items, store, part, *bounds)
             else:
                 reason, done = refine_lines(directions.lines, own.items, store, part, groups, number, *bounds)
             taken += done
             self._count(done)
-            self._look()
+            self._pause()
             if reason == FULL:
                 store = _larger(store)
             elif reason == STEPS:
@@ -611,7 +628,7 @@ class ObliqueSearch:
             boxes = store.heap[:n_open]
             kept = Boxes(store.centre[boxes], store.half[boxes], store.item[boxes], store.bound[boxes])
         if least >= target:
-            if leaf.bound <= min(keep, rest):
+            if leaf.bound <= min(cutoff, rest):
                 return SubtreeResult(leaf.bound, leaf.tree, True, kept)
             return SubtreeResult(target, tree, False, kept, value)
         if reason == FOUND:
@@ -646,7 +663,7 @@ def _dichotomy(left: IntArray, right: IntArray) -> bytes:
     return left.tobytes() + b"|" + right.tobytes()
 
 
-def _parts(box: Box) -> tuple[Box, Box]:
+def _parts(box: HyperplaneBox) -> tuple[HyperplaneBox, HyperplaneBox]:
     """Bisect a box along its widest side, or, where few groups are open, choose the side of one."""
     if box.n_open <= FEW_OPEN:
         first, second = (replace(box, sent=(*box.sent, (box.undecided, side))) for side in (LEFT, RIGHT))
@@ -720,4 +737,4 @@ def tiny_problem(*, given_labels: bool) -> ObliqueProblem:
 def run_on_little() -> None:
     """Search something tiny, so that the compiled loops are there."""
     problem = tiny_problem(given_labels=False)
-    ObliqueSearch(problem, 1.0, adopt=lambda _: 1.0, tell=lambda *_: False).run()
+    ObliqueSearch(problem, 1.0, adopt=lambda _: 1.0, halted=lambda *_: False).run()

@@ -71,6 +71,7 @@ from mipforest.searches.oblique.conflicts import (
 )
 from mipforest.searches.oblique.cores import (
     Cores,
+    add_group,
     find,
     first_from,
     has,
@@ -78,7 +79,6 @@ from mipforest.searches.oblique.cores import (
     is_full,
     is_within,
     join,
-    put,
 )
 from mipforest.searches.oblique.polytopes import (
     ON,
@@ -213,15 +213,15 @@ class Sets(NamedTuple):
     ----------
     words, groups, n
         (D, W), (D, G), (D,) its groups, as bits and as a list.
-    keep
+    cutoff
         (D,) value from which on trees are of no use.
     target
         (D,) that, or the value of the best tree known.
     lost
         (D,) least bound of what could not be decided.
     value, tree
-        (D,) lower bound on its value, or ``keep``; and a tree, which has that value where that is below ``keep`` and
-        nothing was lost.
+        (D,) lower bound on its value, or ``cutoff``; and a tree, which has that value where that is below ``cutoff``
+        and nothing was lost.
     bound
         (I,) lower bounds by the support of the first split.
     without
@@ -233,7 +233,7 @@ class Sets(NamedTuple):
     words: IntArray
     groups: IntArray
     n: IntArray
-    keep: FloatArray
+    cutoff: FloatArray
     target: FloatArray
     lost: FloatArray
     value: FloatArray
@@ -384,7 +384,7 @@ def join_charged(charge: FloatArray, order: IntArray, words: IntArray, value: fl
             break
         g = order[r]
         if has(words, g) and not has(core, g):
-            put(core, g)
+            add_group(core, g)
             total += charge[g]
     return total
 
@@ -757,10 +757,10 @@ def branch(table: Table, splits: Splits, level: int, c: int, side: int) -> bool:
 
 
 @kernel
-def put_members(splits: Splits, level: int, c: int, words: IntArray) -> None:
+def add_members(splits: Splits, level: int, c: int, words: IntArray) -> None:
     """Add the groups of a cell to a set."""
     for r in range(splits.member_first[level, c], splits.member_first[level, c + 1]):
-        put(words, splits.member[level, r])
+        add_group(words, splits.member[level, r])
 
 
 @kernel
@@ -955,14 +955,14 @@ def search_last(table: Table, sets: Sets, splits: Splits, stop: IntArray, level:
     for c in range(n):
         why = splits.kept[c]
         if why & PLACED:
-            put(core, representative(splits, level, c))
+            add_group(core, representative(splits, level, c))
         for r in range(splits.member_first[level, c], splits.member_first[level, c + 1]):
             g = splits.member[level, r]
             charged = (why & CHARGED_LEFT and table.charges[0, g] > 0.0) or (
                 why & CHARGED_RIGHT and table.charges[1, g] > 0.0
             )
             if charged:
-                put(core, g)
+                add_group(core, g)
     return DONE
 
 
@@ -981,12 +981,12 @@ def list_groups(sets: Sets, level: int) -> None:
 
 
 @kernel
-def ask(sets: Sets, level: int, words: IntArray, keep: float, by_side: int) -> None:
+def ask(sets: Sets, level: int, words: IntArray, cutoff: float, by_side: int) -> None:
     """Ask for the value of a set from a level on."""
     for w in range(len(words)):
         sets.words[level, w] = words[w]
     list_groups(sets, level)
-    sets.keep[level], sets.by_side[level] = keep, by_side
+    sets.cutoff[level], sets.by_side[level] = cutoff, by_side
 
 
 @kernel
@@ -1022,7 +1022,7 @@ def begin_set(table: Table, cores: Cores, pool: Pool, sets: Sets, level: int) ->
     """Bound a set by known trees and by cores; return whether its value is known by that."""
     groups, n = sets.groups[level], sets.n[level]
     value, sets.tree[level] = cheapest_tree(pool, level, groups, n)
-    target = min(sets.keep[level], value)
+    target = min(sets.cutoff[level], value)
     sets.target[level], sets.value[level] = target, target
     if target <= table.tiny:
         return True
@@ -1064,13 +1064,13 @@ def begin_node(table: Table, pool: Pool, splits: Splits, level: int) -> bool:
         else:
             may = sides_left(table, splits, level, c)
             if may == 0:
-                put(splits.core[level], representative(splits, level, c))
+                add_group(splits.core[level], representative(splits, level, c))
                 return False
             if may == 3:
                 continue
             now = may - 1
             decide(splits, level, c, now)
-        put_members(splits, level, c, side[now])
+        add_members(splits, level, c, side[now])
         paid = cost_of_cell(pool, splits, level, tree[now], c)
         size = splits.member_first[level, c + 1] - splits.member_first[level, c]
         if now == LEFT:
@@ -1138,6 +1138,161 @@ def adopt_point(table: Table, pool: Pool, sets: Sets, splits: Splits, level: int
     return True
 
 
+@kernel
+def choose_support(table: Table, sets: Sets, splits: Splits, level: int) -> int:
+    """Choose how the tree of a set begins: at the next level, or with the support of the least bound; or know it."""
+    chosen, least = -1, float("inf")
+    for i in range(table.begin[level], table.begin[level + 1]):
+        if table.price[i] >= least:
+            break
+        if sets.bound[i] < least:
+            chosen, least = i, sets.bound[i]
+    goal = min(sets.target[level], sets.lost[level])
+    if sets.without[level] < min(least, goal - table.tiny):
+        ask(sets, level + 1, sets.words[level], sets.target[level], 0)
+        return VALUE
+    if least >= goal - table.tiny:
+        sets.value[level] = goal
+        return KNOWN
+    splits.support[level] = chosen
+    return SPLIT
+
+
+@kernel
+def use_value(table: Table, pool: Pool, sets: Sets, splits: Splits, level: int) -> int:
+    """Use the value of the set that a level asked for: of a side of its split, or of the tree without a split there."""
+    value, tree = sets.value[level + 1], sets.tree[level + 1]
+    if sets.by_side[level + 1]:
+        depth, side = splits.depth[level], splits.turn[level] >> 3
+        splits.bound[level, depth, side], splits.tree[level, depth, side] = value, tree
+        splits.turn[level] &= 7
+        return SIDES
+    paid = cost_of(pool, sets, level + 1, tree)
+    if value < min(paid, sets.target[level]) - table.tiny:
+        sets.lost[level] = min(sets.lost[level], value)
+    if paid < sets.target[level] - table.tiny:
+        sets.target[level] = paid
+        sets.tree[level] = lift(pool, sets, splits, level, tree)
+    sets.without[level] = float("inf")
+    return CHOOSE
+
+
+@kernel
+def begin_support(table: Table, pool: Pool, sets: Sets, splits: Splits, stop: IntArray, level: int) -> int:
+    """Search a support at the last level, and begin with its polytope above that; stay where the search is to stop."""
+    budget = sets.target[level] - table.price[splits.support[level]]
+    if level < len(table.rest) - 1:
+        begin_split(table, sets, splits, level, budget)
+        for side in range(2):
+            splits.bound[level, 0, side], splits.tree[level, 0, side] = 0.0, 0
+        return NODE
+    if search_last(table, sets, splits, stop, level, budget) == STOPPED:
+        return SPLIT
+    if splits.found[level] >= 0:
+        for q in range(splits.point.shape[1]):
+            splits.point[level, q] = splits.solution[q]
+        splits.found[level] = keep_tree(table, pool, sets, splits, level, LEFT, RIGHT)
+    return SEARCHED
+
+
+@kernel
+def open_node(table: Table, pool: Pool, splits: Splits, level: int) -> int:
+    """Begin a node with what the one above it knows of both sides."""
+    splits.nodes[0] += 1
+    depth = splits.depth[level]
+    if depth > 0:
+        for side in range(2):
+            splits.bound[level, depth, side] = splits.bound[level, depth - 1, side]
+            splits.tree[level, depth, side] = splits.tree[level, depth - 1, side]
+            for w in range(splits.core.shape[1]):
+                splits.side[level, depth, side, w] = splits.side[level, depth - 1, side, w]
+    return SIDES if begin_node(table, pool, splits, level) else CLOSED
+
+
+@kernel
+def examine_node(
+    table: Table, cores: Cores, pool: Pool, sets: Sets, splits: Splits, level: int, at: IntArray
+) -> int:
+    """Ask for the value of a side, try the middle of the polytope, part its cells, or branch on one of them.
+
+    Where the middle is a better split, it is adopted, and the node stays.
+    """
+    tiny = table.tiny
+    depth, turn, best = splits.depth[level], splits.turn[level], splits.best[level]
+    bound = splits.bound[level, depth, 0] + splits.bound[level, depth, 1]
+    if bound >= best - tiny:
+        if level > 0:
+            prove(table, cores, splits, level, depth, best)
+        return CLOSED
+    if turn & 3:
+        side = turn >> 2 if turn & 3 == 3 else (turn & 3) - 1
+        splits.turn[level] = (turn & 3 & ~(1 << side)) | (side << 3)
+        ask(sets, level + 1, splits.side[level, depth, side], best - splits.bound[level, depth, 1 - side], 1)
+        return VALUE
+    value, pick = try_middle(table, pool, splits, level)
+    if pick < 0:
+        at[3] = cut_by_all(table, splits, level) if depth + 1 < DEPTHS else -1
+        return ANSWERED
+    is_better = value < best - tiny and middle_keeps(table, splits, level)
+    if is_better and adopt_point(table, pool, sets, splits, level):
+        return SIDES
+    if depth + 2 >= DEPTHS:
+        splits.lost[level] = min(splits.lost[level], bound)
+        return CLOSED
+    add_group(splits.core[level], representative(splits, level, pick))
+    tree = splits.tree[level, depth]
+    left = cost_of_cell(pool, splits, level, tree[0], pick)
+    right = cost_of_cell(pool, splits, level, tree[1], pick)
+    return NODE if branch(table, splits, level, pick, LEFT if left < right else RIGHT) else CLOSED
+
+
+@kernel
+def use_separation(
+    table: Table, cores: Cores, pool: Pool, sets: Sets, splits: Splits, level: int, answer: int
+) -> bool:
+    """Close a node whose cells are all decided, by whether a hyperplane parts them; return whether it is adopted."""
+    depth = splits.depth[level]
+    if answer <= 0:
+        for r in range(splits.n_trail[level]):
+            add_group(splits.core[level], representative(splits, level, splits.trail[level, r]))
+        return False
+    bound = splits.bound[level, depth, 0] + splits.bound[level, depth, 1]
+    is_adopted = adopt_point(table, pool, sets, splits, level)
+    best = splits.best[level]
+    if bound < best - table.tiny:
+        splits.lost[level] = min(splits.lost[level], bound)
+    elif level > 0:
+        prove(table, cores, splits, level, depth, best)
+    return bool(is_adopted)
+
+
+@kernel
+def value_of_support(table: Table, cores: Cores, sets: Sets, splits: Splits, level: int) -> float:
+    """Return the bound that the search of a support has proven, and keep it as a core."""
+    i, value = splits.support[level], splits.best[level]
+    if splits.lost[level] < value - table.tiny:
+        value = splits.lost[level]
+        join(splits.core[level], sets.words[level])
+    elif splits.found[level] < 0 and splits.proven[level] < float("inf"):
+        value = max(value, splits.proven[level])
+    if value > table.tiny and (level > 0 or len(table.rest) == 1):
+        insert(cores, i, value, splits.core[level])
+    return float(value)
+
+
+@kernel
+def record_support(table: Table, sets: Sets, splits: Splits, level: int, value: float) -> None:
+    """Enter what is known of a support that was searched, and its tree where it is the best one of the set."""
+    i = splits.support[level]
+    if splits.lost[level] >= splits.best[level] - table.tiny:
+        sets.bound[i] = table.price[i] + value
+    else:
+        sets.bound[i] = float("inf")
+        sets.lost[level] = min(sets.lost[level], table.price[i] + value)
+    if splits.found[level] >= 0:
+        sets.target[level], sets.tree[level] = table.price[i] + splits.best[level], splits.found[level]
+
+
 @entry
 def search(
     table: Table,
@@ -1165,8 +1320,7 @@ def search(
     Why it returned. With :data:`DONE`, ``splits.best`` has the least value without the price, or the budget, and
     ``splits.lost`` what was lost.
     """
-    last, tiny = len(table.rest) - 1, table.tiny
-    mode, level, top, answer = at[0], at[1], at[2], at[3]
+    mode, level, top = at[0], at[1], at[2]
     why = -1
     while why < 0:
         if stop[0]:
@@ -1174,142 +1328,44 @@ def search(
         elif mode == VALUE:
             mode = KNOWN if begin_set(table, cores, pool, sets, level) else CHOOSE
         elif mode == CHOOSE:
-            chosen, least = -1, float("inf")
-            for i in range(table.begin[level], table.begin[level + 1]):
-                if table.price[i] >= least:
-                    break
-                if sets.bound[i] < least:
-                    chosen, least = i, sets.bound[i]
-            goal = min(sets.target[level], sets.lost[level])
-            if sets.without[level] < min(least, goal - tiny):
-                ask(sets, level + 1, sets.words[level], sets.target[level], 0)
+            mode = choose_support(table, sets, splits, level)
+            if mode == VALUE:
                 level += 1
-                mode = VALUE
-            elif least >= goal - tiny:
-                sets.value[level] = goal
-                mode = KNOWN
-            else:
-                splits.support[level] = chosen
-                mode = SPLIT
         elif mode == KNOWN:
-            value, tree = sets.value[level], sets.tree[level]
             level -= 1
-            if sets.by_side[level + 1]:
-                depth, side = splits.depth[level], splits.turn[level] >> 3
-                splits.bound[level, depth, side], splits.tree[level, depth, side] = value, tree
-                splits.turn[level] &= 7
-                mode = SIDES
-                continue
-            paid = cost_of(pool, sets, level + 1, tree)
-            if value < min(paid, sets.target[level]) - tiny:
-                sets.lost[level] = min(sets.lost[level], value)
-            if paid < sets.target[level] - tiny:
-                sets.target[level] = paid
-                sets.tree[level] = lift(pool, sets, splits, level, tree)
-            sets.without[level] = float("inf")
-            mode = CHOOSE
+            mode = use_value(table, pool, sets, splits, level)
         elif mode == SPLIT:
-            budget = sets.target[level] - table.price[splits.support[level]]
-            if level == last:
-                if search_last(table, sets, splits, stop, level, budget) == STOPPED:
-                    why = STOPPED
-                    continue
-                if splits.found[level] >= 0:
-                    for q in range(splits.point.shape[1]):
-                        splits.point[level, q] = splits.solution[q]
-                    splits.found[level] = keep_tree(table, pool, sets, splits, level, LEFT, RIGHT)
-                mode = SEARCHED
-                continue
-            begin_split(table, sets, splits, level, budget)
-            for side in range(2):
-                splits.bound[level, 0, side], splits.tree[level, 0, side] = 0.0, 0
-            mode = NODE
+            mode = begin_support(table, pool, sets, splits, stop, level)
+            if mode == SPLIT:
+                why = STOPPED
         elif mode == NODE:
-            splits.nodes[0] += 1
-            depth = splits.depth[level]
-            if depth > 0:
-                for side in range(2):
-                    splits.bound[level, depth, side] = splits.bound[level, depth - 1, side]
-                    splits.tree[level, depth, side] = splits.tree[level, depth - 1, side]
-                    for w in range(splits.core.shape[1]):
-                        splits.side[level, depth, side, w] = splits.side[level, depth - 1, side, w]
-            mode = SIDES if begin_node(table, pool, splits, level) else CLOSED
+            mode = open_node(table, pool, splits, level)
         elif mode == SIDES:
-            depth, turn, best = splits.depth[level], splits.turn[level], splits.best[level]
-            bound = splits.bound[level, depth, 0] + splits.bound[level, depth, 1]
-            if bound >= best - tiny:
-                if level > 0:
-                    prove(table, cores, splits, level, depth, best)
-                mode = CLOSED
-                continue
-            if turn & 3:
-                side = turn >> 2 if turn & 3 == 3 else (turn & 3) - 1
-                splits.turn[level] = (turn & 3 & ~(1 << side)) | (side << 3)
-                keep = best - splits.bound[level, depth, 1 - side]
-                ask(sets, level + 1, splits.side[level, depth, side], keep, 1)
+            mode = examine_node(table, cores, pool, sets, splits, level, at)
+            if mode == VALUE:
                 level += 1
-                mode = VALUE
-                continue
-            value, pick = try_middle(table, pool, splits, level)
-            if pick < 0:
-                answer = cut_by_all(table, splits, level) if depth + 1 < DEPTHS else -1
-                mode = ANSWERED
-                if answer < 0:
-                    why = SEPARATE
-                continue
-            is_better = value < best - tiny and middle_keeps(table, splits, level)
-            if is_better and adopt_point(table, pool, sets, splits, level):
-                if level == top:
-                    why = BETTER
-                continue
-            if depth + 2 >= DEPTHS:
-                splits.lost[level] = min(splits.lost[level], bound)
-                mode = CLOSED
-                continue
-            put(splits.core[level], representative(splits, level, pick))
-            tree = splits.tree[level, depth]
-            left = cost_of_cell(pool, splits, level, tree[0], pick)
-            right = cost_of_cell(pool, splits, level, tree[1], pick)
-            mode = NODE if branch(table, splits, level, pick, LEFT if left < right else RIGHT) else CLOSED
-        elif mode == ANSWERED:
-            depth = splits.depth[level]
-            bound = splits.bound[level, depth, 0] + splits.bound[level, depth, 1]
-            mode = CLOSED
-            if answer <= 0:
-                for r in range(splits.n_trail[level]):
-                    put(splits.core[level], representative(splits, level, splits.trail[level, r]))
-                continue
-            if adopt_point(table, pool, sets, splits, level) and level == top:
+            elif mode == SIDES and level == top:
                 why = BETTER
-            if bound < splits.best[level] - tiny:
-                splits.lost[level] = min(splits.lost[level], bound)
-            elif level > 0:
-                prove(table, cores, splits, level, depth, splits.best[level])
+            elif mode == ANSWERED and at[3] < 0:
+                why = SEPARATE
+        elif mode == ANSWERED:
+            is_adopted = use_separation(table, cores, pool, sets, splits, level, at[3])
+            mode = CLOSED
+            if is_adopted and level == top:
+                why = BETTER
         elif mode == CLOSED:
             cell, _ = back(table, splits, level)
             mode = NODE if cell >= 0 else SEARCHED
         elif is_full(cores, splits.support[level]):
             why = FULL
         else:
-            i, value, found = splits.support[level], splits.best[level], splits.found[level]
-            if splits.lost[level] < value - tiny:
-                value = splits.lost[level]
-                join(splits.core[level], sets.words[level])
-            elif found < 0 and splits.proven[level] < float("inf"):
-                value = max(value, splits.proven[level])
-            if value > tiny and (level > 0 or last == 0):
-                insert(cores, i, value, splits.core[level])
+            value = value_of_support(table, cores, sets, splits, level)
             if level == top:
                 why = DONE
-                continue
-            is_exact = splits.lost[level] >= splits.best[level] - tiny
-            sets.bound[i] = table.price[i] + value if is_exact else float("inf")
-            if not is_exact:
-                sets.lost[level] = min(sets.lost[level], table.price[i] + value)
-            if found >= 0:
-                sets.target[level], sets.tree[level] = table.price[i] + splits.best[level], found
-            mode = CHOOSE
-    at[0], at[1], at[3] = mode, level, answer
+            else:
+                record_support(table, sets, splits, level, value)
+                mode = CHOOSE
+    at[0], at[1] = mode, level
     return why
 
 

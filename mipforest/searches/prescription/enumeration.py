@@ -70,7 +70,7 @@ class Samples(NamedTuple):
     split_cost: float
 
 
-class Workspace(NamedTuple):
+class PrescriptionWorkspace(NamedTuple):
     """Workspace of an enumeration.
 
     Attributes
@@ -151,7 +151,7 @@ def enumerate_trees(
     rank, order = ranks(X)
     cuts = [(j, cut) for j in range(p) for cut in range(1, int(rank[j].max()) + 1)]
     treatments, split_cost = loss.n_treatments, charges.split_cost / loss.n_treatment
-    work = Workspace(
+    work = PrescriptionWorkspace(
         side=np.zeros(n, np.int64),
         sums=np.zeros((5, value.shape[1])),
         size=np.zeros(2, np.int64),
@@ -224,7 +224,12 @@ def leaf(samples: Samples, total: FloatArray, size: int) -> float:
 
 @entry
 def try_roots(
-    samples: Samples, roots: IntArray, depth: int, work: Workspace, best: FloatArray, chosen: IntArray
+    samples: Samples,
+    roots: IntArray,
+    depth: int,
+    work: PrescriptionWorkspace,
+    best: FloatArray,
+    chosen: IntArray,
 ) -> None:
     """Try all trees with some splits of the root, and keep the best.
 
@@ -265,7 +270,7 @@ def try_roots(
 
 
 @kernel
-def sweep(samples: Samples, f: int, work: Workspace) -> None:
+def sweep(samples: Samples, f: int, work: PrescriptionWorkspace) -> None:
     """Try all splits of both children of the root on a feature; keep the best of each side."""
     order, rank, size, side = samples.order[f], samples.rank[f], work.size, work.side
     on_left, last_rank = work.left, work.last_rank

@@ -38,9 +38,9 @@ from mipforest.searches.routing.interior_point import (
     SUM,
     WITHIN,
     A,
+    InteriorWorkspace,
     Limits,
     Norm,
-    Workspace,
     cholesky,
     conjugate,
     normal_matrix,
@@ -86,7 +86,7 @@ class Node(NamedTuple):
         (3,) value proven, bias, and whether gains can be measured from the point (1.0).
     """
 
-    work: Workspace
+    work: InteriorWorkspace
     m: int
     norm: Norm
     result: FloatArray

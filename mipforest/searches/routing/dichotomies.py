@@ -40,8 +40,8 @@ from mipforest.searches.routing.interior_point import (
     SUM,
     UNLIMITED,
     A,
+    InteriorWorkspace,
     Limits,
-    Workspace,
     proven,
     solve_rows,
 )
@@ -142,7 +142,7 @@ class Points:
 
 
 @kernel
-def solve_plain(work: Workspace, m: int, q: int, bias_limit: float, stop: float) -> float:
+def solve_plain(work: InteriorWorkspace, m: int, q: int, bias_limit: float, stop: float) -> float:
     """Return what is proven of a support vector machine of m rows and q features, at most a little above ``stop``."""
     limits = Limits(stop, _ACCURACY, 0.0, _ITERATIONS, bias_limit)
     solve_rows(work, m, q, EUCLIDEAN, limits)
@@ -378,8 +378,8 @@ def _bound_root(sides: FloatArray, left: int, chosen: IntArray, parameters: Swee
 
 @entry
 def solve_split(
-    points: Samples, work: Workspace, weight: FloatArray, C: float, bias_limit: float, epsilon: float, side: IntArray,
-    gains: FloatArray, stop: float,
+    points: Samples, work: InteriorWorkspace, weight: FloatArray, C: float, bias_limit: float, epsilon: float,
+    side: IntArray, gains: FloatArray, stop: float,
 ) -> float:  # fmt: skip
     """Solve the relaxation of a node above the last level, and measure the gain of keeping another point on a side.
 
@@ -444,7 +444,7 @@ def solve_split(
 
 
 @kernel
-def _gain(work: Workspace, x: FloatArray, q: int, free: int, d: float, lack: float) -> float:
+def _gain(work: InteriorWorkspace, x: FloatArray, q: int, free: int, d: float, lack: float) -> float:
     """Return the most that one pair step with a point's side and a free variable raises the value.
 
     Parameters

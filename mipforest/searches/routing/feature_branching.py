@@ -41,7 +41,15 @@ from mipforest.searches.routing.dichotomies import (
     solve_plain,
     solve_split,
 )
-from mipforest.searches.routing.interior_point import AT, CAPACITY, REWARD, SUM, A, Workspace, workspace_for
+from mipforest.searches.routing.interior_point import (
+    AT,
+    CAPACITY,
+    REWARD,
+    SUM,
+    A,
+    InteriorWorkspace,
+    workspace_for,
+)
 from mipforest.searches.routing.plunge import (
     COMPLETE,
     CUT_OFF,
@@ -86,7 +94,7 @@ class FeatureWorkspace(NamedTuple):
         (p,) half the square of u.
     """
 
-    interior: Workspace
+    interior: InteriorWorkspace
     point: IntArray
     points: FloatArray
     charge: FloatArray

@@ -126,7 +126,7 @@ class Limits(NamedTuple):
     bias: float
 
 
-class Workspace(NamedTuple):
+class InteriorWorkspace(NamedTuple):
     """Workspace: m rows at most, and n unknowns at most, the weights of features and the bias.
 
     Attributes
@@ -147,13 +147,13 @@ class Workspace(NamedTuple):
     M: FloatArray
 
 
-def workspace_for(m: int, q: int) -> Workspace:
+def workspace_for(m: int, q: int) -> InteriorWorkspace:
     """Return a workspace for at most so many rows and features."""
     n = q + 1
-    return Workspace(np.zeros((n, m)), np.zeros((13, m)), np.zeros((10, n)), np.zeros((n, n)))
+    return InteriorWorkspace(np.zeros((n, m)), np.zeros((13, m)), np.zeros((10, n)), np.zeros((n, n)))
 
 
-def write_l1(work: Workspace, m: int, q: int) -> int:
+def write_l1(work: InteriorWorkspace, m: int, q: int) -> int:
     """Write the rows of an l1 norm after m rows; return how many there are then."""
     end, each = m + 2 * q, np.eye(q + 1, q)
     work.Z[: q + 1, m:end] = np.hstack([each, -each])
@@ -185,7 +185,7 @@ class Point(NamedTuple):
 
 
 @kernel
-def solve_rows(work: Workspace, m: int, q: int, norm: Norm, limits: Limits) -> int:
+def solve_rows(work: InteriorWorkspace, m: int, q: int, norm: Norm, limits: Limits) -> int:
     """Solve the dual of a node.
 
     Parameters
@@ -237,7 +237,7 @@ def solve_rows(work: Workspace, m: int, q: int, norm: Norm, limits: Limits) -> i
 
 
 @kernel
-def _begin(work: Workspace, m: int, q: int, norm: Norm) -> float:
+def _begin(work: InteriorWorkspace, m: int, q: int, norm: Norm) -> float:
     """Write a point to begin with that fulfils the equality; return the number of complementary pairs, 0: solved."""
     Z, v, f = work.Z, work.v, work.f
     plus, minus, pairs, capacities, limited = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -274,7 +274,7 @@ def _begin(work: Workspace, m: int, q: int, norm: Norm) -> float:
 
 
 @kernel
-def _evaluate(work: Workspace, m: int, q: int, norm: Norm, limits: Limits, pairs: float) -> Point:
+def _evaluate(work: InteriorWorkspace, m: int, q: int, norm: Norm, limits: Limits, pairs: float) -> Point:
     """Value an iterate, and write what it violates and, with features to select, weights."""
     Z, v, f = work.Z, work.v, work.f
     complementarity, value, primal, outside = 0.0, 0.0, 0.0, 0.0
@@ -310,7 +310,7 @@ def _evaluate(work: Workspace, m: int, q: int, norm: Norm, limits: Limits, pairs
 
 
 @kernel
-def sum_up(work: Workspace, m: int, q: int) -> None:
+def sum_up(work: InteriorWorkspace, m: int, q: int) -> None:
     """Write u, and the sum of the directions times their variables, into the row :data:`SUM`."""
     Z, v, f = work.Z, work.v, work.f
     for j in range(q + 1):
@@ -332,7 +332,7 @@ def _is_end(point: Point, limits: Limits) -> bool:
 
 
 @kernel
-def _factorise(work: Workspace, m: int, n: int) -> None:
+def _factorise(work: InteriorWorkspace, m: int, n: int) -> None:
     """Write the inverse curvatures of the barriers, and the factor of Newton's system."""
     v = work.v
     for i in range(m):
@@ -345,7 +345,7 @@ def _factorise(work: Workspace, m: int, n: int) -> None:
 
 
 @kernel
-def normal_matrix(work: Workspace, m: int, n: int, M: FloatArray) -> None:
+def normal_matrix(work: InteriorWorkspace, m: int, n: int, M: FloatArray) -> None:
     """Write the lower triangle of Newton's system of some inverse curvatures into a matrix."""
     Z, v, f = work.Z, work.v, work.f
     for j in range(n):
@@ -360,7 +360,7 @@ def normal_matrix(work: Workspace, m: int, n: int, M: FloatArray) -> None:
 
 
 @kernel
-def _find_step(work: Workspace, m: int, n: int, aim: float) -> tuple[float, float]:
+def _find_step(work: InteriorWorkspace, m: int, n: int, aim: float) -> tuple[float, float]:
     """Compute a step towards complementary products of a size; return the reciprocals of what bounds allow of it."""
     Z, v, f = work.Z, work.v, work.f
     for i in range(m):
@@ -390,7 +390,7 @@ def _find_step(work: Workspace, m: int, n: int, aim: float) -> tuple[float, floa
 
 
 @kernel
-def _complementarity(work: Workspace, m: int, along: float, across: float) -> float:
+def _complementarity(work: InteriorWorkspace, m: int, along: float, across: float) -> float:
     """Return what complementary products add up to after a step of some lengths."""
     v, left = work.v, 0.0
     for i in range(m):
@@ -401,7 +401,7 @@ def _complementarity(work: Workspace, m: int, along: float, across: float) -> fl
 
 
 @kernel
-def _move(work: Workspace, m: int, n: int, along: float, across: float) -> None:
+def _move(work: InteriorWorkspace, m: int, n: int, along: float, across: float) -> None:
     """Take a step of some lengths."""
     v, f = work.v, work.f
     for i in range(m):
@@ -451,7 +451,7 @@ def solve_factored(L: FloatArray, x: FloatArray, n: int) -> None:
 
 
 @kernel
-def proven(work: Workspace, m: int, q: int, norm: Norm, limits: Limits) -> float:
+def proven(work: InteriorWorkspace, m: int, q: int, norm: Norm, limits: Limits) -> float:
     """Move the variables of m rows, those of an l1 norm left out, to a feasible point; return the value proven.
 
     What rounding leaves of the equality is charged, and is in ``f[SUM, q]`` then.
@@ -592,7 +592,9 @@ def _share_kept(q: float, mu: float) -> float:
 
 
 @kernel
-def _share_without_overshoot(work: Workspace, m: int, q: int, norm: Norm, step: float, mu: float) -> float:
+def _share_without_overshoot(
+    work: InteriorWorkspace, m: int, q: int, norm: Norm, step: float, mu: float
+) -> float:
     """Return what share of a step to take, so that the smoothed dual does not fall steeply at its end."""
     Z, v, f = work.Z, work.v, work.f
     for j in range(q):
@@ -612,7 +614,7 @@ def _share_without_overshoot(work: Workspace, m: int, q: int, norm: Norm, step: 
 
 
 @kernel
-def _slope(work: Workspace, m: int, q: int, norm: Norm, length: float, mu: float) -> float:
+def _slope(work: InteriorWorkspace, m: int, q: int, norm: Norm, length: float, mu: float) -> float:
     """Return the slope of the smoothed dual along a step, after some length of it."""
     v, f, slope = work.v, work.f, 0.0
     for i in range(m):  # the bias counts for nothing, as steps keep the equality

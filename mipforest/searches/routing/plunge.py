@@ -409,7 +409,7 @@ class Relaxation(NamedTuple):
     trials_close: bool
 
 
-def relaxation_of(nodes: Any, work: Workspace) -> Relaxation:
+def relaxation_of(nodes: Any, work: PlungeWorkspace) -> Relaxation:
     """Return a relaxation as the loop has it; its operations are compiled or loaded."""
     kind, at_work = kind_of(nodes), NodesWithGains(nodes, work.reached, work.gains)
     if kind not in _ADDRESSES:
@@ -494,7 +494,7 @@ class Groups(NamedTuple):
     pull: FloatArray
 
 
-class Workspace(NamedTuple):
+class PlungeWorkspace(NamedTuple):
     """Per-thread workspace of a plunge: where it stands, and what it leaves open.
 
     Attributes
@@ -535,9 +535,9 @@ class Workspace(NamedTuple):
     log: FloatArray
 
 
-def workspace_for(n_nodes: int, n_groups: int, log: FloatArray) -> Workspace:
+def workspace_for(n_nodes: int, n_groups: int, log: FloatArray) -> PlungeWorkspace:
     """Return a workspace for plunges of at most :data:`STEPS` steps, with this log."""
-    return Workspace(
+    return PlungeWorkspace(
         reached=np.zeros(n_groups, np.int64),
         subtree_bounds=np.zeros(2),
         excess=np.zeros(2),
@@ -557,7 +557,7 @@ def workspace_for(n_nodes: int, n_groups: int, log: FloatArray) -> Workspace:
 
 @entry
 def plunge(
-    nodes: Relaxation, work: Workspace, n_upper: int, cutoff: float, max_steps: int, stop: IntArray
+    nodes: Relaxation, work: PlungeWorkspace, n_upper: int, cutoff: float, max_steps: int, stop: IntArray
 ) -> tuple[int, int, float, float]:
     """Plunge from the partial assignment ``work.reached`` with the warm start that was loaded.
 
@@ -641,7 +641,7 @@ def subtree_of(t: int) -> int:
 
 
 @kernel
-def _begin(nodes: Relaxation, work: Workspace) -> None:
+def _begin(nodes: Relaxation, work: PlungeWorkspace) -> None:
     """Set up the relaxations of the open node with their warm starts."""
     for t in range(len(work.changed)):
         _ask(nodes, CLEAR, t, 0, 0, 0.0)
@@ -657,7 +657,7 @@ def _begin(nodes: Relaxation, work: Workspace) -> None:
 
 @kernel
 def _close_sides(
-    nodes: Relaxation, work: Workspace, n_upper: int, cutoff: float, cut_bound: float
+    nodes: Relaxation, work: PlungeWorkspace, n_upper: int, cutoff: float, cut_bound: float
 ) -> tuple[float, float, int]:
     """Solve what changed and close sides that lead to no better tree, until nothing changes.
 
@@ -718,7 +718,7 @@ def _close_sides(
 
 
 @kernel
-def _solve_changed(nodes: Relaxation, work: Workspace, cutoff: float, final: bool) -> float:
+def _solve_changed(nodes: Relaxation, work: PlungeWorkspace, cutoff: float, final: bool) -> float:
     """Solve the nodes that changed until the bound reaches the cutoff; return the bound.
 
     At the end of a complete routing (``final``) all nodes are solved, and to more digits.
@@ -740,7 +740,7 @@ def _solve_changed(nodes: Relaxation, work: Workspace, cutoff: float, final: boo
 
 
 @kernel
-def _bound(nodes: Relaxation, work: Workspace) -> float:
+def _bound(nodes: Relaxation, work: PlungeWorkspace) -> float:
     """Return the bound: of each subtree below the root, its nodes' values or its subtree bound, the higher one."""
     excess = work.excess
     excess[0], excess[1] = work.subtree_bounds[0], work.subtree_bounds[1]
@@ -788,7 +788,7 @@ def branching_score(left: float, right: float, t: int) -> float:
 
 
 @kernel
-def _strong_branching(nodes: Relaxation, work: Workspace, n_upper: int, slack: float) -> int:
+def _strong_branching(nodes: Relaxation, work: PlungeWorkspace, n_upper: int, slack: float) -> int:
     """Try the candidates with the highest branching scores on both sides; return the best.
 
     Its scores are written into ``work.scores``, and the gains that its trials prove into row 0 of ``work.proven``.
@@ -831,7 +831,7 @@ def _strong_branching(nodes: Relaxation, work: Workspace, n_upper: int, slack: f
 
 
 @kernel
-def _leave_open(nodes: Relaxation, work: Workspace, at: int, bound: float) -> None:
+def _leave_open(nodes: Relaxation, work: PlungeWorkspace, at: int, bound: float) -> None:
     """Write the partial assignment and its warm start into a row of the open nodes."""
     work.open_bound[at] = bound
     for g in range(len(work.reached)):
@@ -841,7 +841,7 @@ def _leave_open(nodes: Relaxation, work: Workspace, at: int, bound: float) -> No
 
 
 @kernel
-def _decide(nodes: Relaxation, work: Workspace, g: int, side: int, n_upper: int) -> None:
+def _decide(nodes: Relaxation, work: PlungeWorkspace, g: int, side: int, n_upper: int) -> None:
     """Send a group from the node that it has reached to a side."""
     t = work.reached[g]
     child = 2 * t + 1 if side < 0 else 2 * t + 2
@@ -903,7 +903,7 @@ class CompiledBackend(Backend):
             float(nodes.epsilon),
             pull,
         )
-        self._idle: list[tuple[Any, Relaxation, Workspace]] = []
+        self._idle: list[tuple[Any, Relaxation, PlungeWorkspace]] = []
 
     @abstractmethod
     def _relaxation(self, log: FloatArray) -> Any:

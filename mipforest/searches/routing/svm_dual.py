@@ -35,8 +35,8 @@ from mipforest.searches.routing.interior_point import (
     REWARD,
     UNLIMITED,
     A,
+    InteriorWorkspace,
     Limits,
-    Workspace,
     round_to_feasible,
     solve_rows,
     workspace_for,
@@ -305,7 +305,7 @@ def best_step(duals: Duals, t: int, g: int, r: float, capacity: float) -> tuple[
 
 
 @kernel
-def interior_point(groups: Groups, duals: Duals, work: Workspace, t: int, limits: Limits) -> None:
+def interior_point(groups: Groups, duals: Duals, work: InteriorWorkspace, t: int, limits: Limits) -> None:
     """Solve a node's dual by an interior point; write a feasible point near its end to ``saved``.
 
     That is 0 where only 0 is feasible, as all variables have one direction.
@@ -370,7 +370,7 @@ class SvmNodes(NamedTuple):
 
     groups: Groups
     duals: Duals
-    interior: Workspace
+    interior: InteriorWorkspace
     start: FloatArray
     saved: FloatArray
     log: FloatArray

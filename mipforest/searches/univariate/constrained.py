@@ -120,7 +120,7 @@ def _told_apart(own: Restrictions, of: IntArray) -> dict[int, list[IntArray]]:
 
 
 @dataclass(order=True)
-class _Box:
+class _Subproblem:
     """Trees that use some features.
 
     Attributes
@@ -302,7 +302,7 @@ class Constrained:
         else:
             self.incumbent.offer(self._tree(alone, alone[:0]))
 
-    def _offer_cart(self, box: _Box) -> None:
+    def _offer_cart(self, box: _Subproblem) -> None:
         """Offer CART's tree on the features that every node may use, where the search may take long."""
         problem, depth = self.problem, self.problem.topology.depth
         size = problem.data.X.size * (depth > FAST_DEPTH) * 10 ** (depth - FAST_DEPTH - 1)
@@ -319,7 +319,7 @@ class Constrained:
         if not chosen[features[features >= 0]].all():
             self.incumbent.offer(self._cart(chosen))
 
-    def _offer_shallower(self, box: _Box) -> None:
+    def _offer_shallower(self, box: _Subproblem) -> None:
         """Offer the best tree of few levels, which is found at once, where the search may take long."""
         if self.problem.topology.depth <= FAST_DEPTH or self._lists:
             return
@@ -347,7 +347,7 @@ class Constrained:
         tree: Tree = sized.start("cart", instance, seed=self.settings.seed)
         return tree
 
-    def _everything(self) -> _Box:
+    def _everything(self) -> _Subproblem:
         """Return the box of all trees within what is said of nodes."""
         own = self.restrictions
         B, of = len(own.allowed), self.charged.thresholds.feature  # the copies come last
@@ -358,7 +358,7 @@ class Constrained:
             allowed[node] = False
             for column, part in parts.items():
                 allowed[node, column] = own.allowed[node, of[part[0]]]
-        return _Box(0.0, 0, allowed, must, tuple(self._nothing(row) for row in self._budgets))
+        return _Subproblem(0.0, 0, allowed, must, tuple(self._nothing(row) for row in self._budgets))
 
     def limited(self) -> LimitedTrees:
         """Return all trees within limits on labels."""
@@ -415,7 +415,7 @@ class Constrained:
         found = list_trees(charged, self.problem.topology.depth, box=own, columns=of_columns, **asked)
         return replace(found, chosen=self._among_all(found.chosen, numbers))
 
-    def _has(self, box: _Box, tree: Tree) -> bool:
+    def _has(self, box: _Subproblem, tree: Tree) -> bool:
         """Return whether a tree of the box around it is in a box."""
         used = self._features_of(tree)
         splits = used >= 0
@@ -451,7 +451,7 @@ class Constrained:
         used: BoolArray = np.isin(self._origin, tree.features_used().overall)
         return used
 
-    def _solve_all(self, boxes: list[_Box]) -> None:
+    def _solve_all(self, boxes: list[_Subproblem]) -> None:
         """Search boxes whose sets of features are within all limits, those first that promise most."""
         promise = [box.bound for box in boxes]
         for k, box in enumerate(boxes if self._lists else []):
@@ -478,7 +478,7 @@ class Constrained:
             left = open_boxes
         self._closed = min([self._closed, *(box.bound for box in boxes)])
 
-    def _tell(self, value: float, bound: float, nodes: int) -> bool:
+    def _report(self, value: float, bound: float, nodes: int) -> bool:
         """Report what is known; return whether to stop."""
         return self.driver.report(
             max(self.bound, 0.0 if self._number else bound), self.nodes + nodes, value=value
@@ -488,7 +488,7 @@ class Constrained:
     def _nothing(row: UsedRow) -> BoolArray:
         return np.zeros(len(row.groups), dtype=bool)
 
-    def _settled(self, box: _Box) -> _Box | None:
+    def _settled(self, box: _Subproblem) -> _Subproblem | None:
         """Take out the groups that limits have no room for; ``None`` where what is paid exceeds one."""
         allowed = box.allowed.copy()
         for row, paid in zip(self._budgets, box.paid, strict=True):
@@ -517,12 +517,12 @@ class Constrained:
             must |= here[:, -1] > room
         return replace(box, allowed=allowed, must=must)
 
-    def _choices(self, box: _Box, cost: FloatArray) -> FloatArray:
+    def _choices(self, box: _Subproblem, cost: FloatArray) -> FloatArray:
         """Return (|B|, p + 1) what each choice costs that a node of a box has, infinite for others."""
         has = np.hstack([box.allowed, ~box.must[:, None]])
         return np.where(has, cost[: len(has)], np.inf)
 
-    def _parts(self, box: _Box, tree: Tree) -> list[_Box] | None:
+    def _parts(self, box: _Subproblem, tree: Tree) -> list[_Subproblem] | None:
         """Divide a box whose best tree is outside a limit; ``None`` where it is within all of them."""
         used = self._used(tree)
         for k, row in enumerate(self._budgets):
@@ -547,7 +547,7 @@ class Constrained:
                 return self._parts_by_conflict(box, nodes.tolist(), features)
         return None
 
-    def _parts_to_list(self, box: _Box) -> list[_Box] | None:
+    def _parts_to_list(self, box: _Subproblem) -> list[_Subproblem] | None:
         """Divide a box whose trees may be listed by the nodes that use what is required; ``None`` where all do.
 
         Listed trees have no split that changes nothing, but at nodes that have to split.
@@ -582,7 +582,7 @@ class Constrained:
             return []
         return self._parts_by_feature(box, left[0]) if left else None
 
-    def _parts_by_feature(self, box: _Box, t: int) -> list[_Box]:
+    def _parts_by_feature(self, box: _Subproblem, t: int) -> list[_Subproblem]:
         """Return the box whose node t is a leaf, and those in which it splits on each feature."""
         leaf, must = box.allowed.copy(), box.must.copy()
         leaf[subtree(t, len(must))] = False
@@ -594,7 +594,7 @@ class Constrained:
             parts.append(replace(box, allowed=allowed, must=must))
         return parts
 
-    def _parts_by_choice(self, box: _Box, t: int, choices: FloatArray) -> list[_Box]:
+    def _parts_by_choice(self, box: _Subproblem, t: int, choices: FloatArray) -> list[_Subproblem]:
         """Return the parts of a box by what its node t costs, of what its choices cost."""
         parts, own = [], choices[t]
         for cost in np.unique(own[np.isfinite(own)]).tolist():
@@ -607,7 +607,7 @@ class Constrained:
             parts.append(replace(box, allowed=allowed, must=must))
         return parts
 
-    def _parts_by_conflict(self, box: _Box, nodes: list[int], features: IntArray) -> list[_Box]:
+    def _parts_by_conflict(self, box: _Subproblem, nodes: list[int], features: IntArray) -> list[_Subproblem]:
         """Return the parts of a box in which each of some nodes is the first one that has another feature, or split."""
         parts, allowed, must = [], box.allowed.copy(), box.must.copy()
         for t in nodes:
@@ -623,7 +623,7 @@ class Constrained:
             parts.append(replace(box, allowed=other, must=has_to))
         return parts
 
-    def _parts_by_split(self, box: _Box, splits: IntArray) -> list[_Box]:
+    def _parts_by_split(self, box: _Subproblem, splits: IntArray) -> list[_Subproblem]:
         """Return the box whose first node that splits and has not to is a leaf, and that in which it has to split."""
         t = int(splits[~box.must[splits]][0])  # there is one: those that have to are within the limit
         allowed, must = box.allowed.copy(), box.must.copy()
@@ -631,7 +631,7 @@ class Constrained:
         must[_upwards(t)] = True
         return [replace(box, allowed=allowed), replace(box, must=must)]
 
-    def _parts_by_cost(self, box: _Box, broken: int, used: IntArray) -> list[_Box]:
+    def _parts_by_cost(self, box: _Subproblem, broken: int, used: IntArray) -> list[_Subproblem]:
         """Return the box without the dearest group that its tree uses and that is not paid, and with it paid.
 
         ``used`` are the features of its nodes. Of equally dear groups it is the one that is used nearest to the root:
@@ -650,7 +650,7 @@ class Constrained:
         everything = tuple(more if k == broken else own for k, own in enumerate(box.paid))
         return [replace(box, allowed=without), replace(box, paid=everything)]
 
-    def _parts_by_node(self, box: _Box, group: IntArray) -> list[_Box]:
+    def _parts_by_node(self, box: _Subproblem, group: IntArray) -> list[_Subproblem]:
         """Return the parts of a box in which each node is the first one that splits on a feature of a group."""
         parts, others = [], np.setdiff1d(np.arange(box.allowed.shape[1]), group)
         for t in range(len(box.must)):
@@ -662,7 +662,7 @@ class Constrained:
                 parts.append(replace(box, allowed=allowed, must=must))
         return parts
 
-    def _largest_sets(self, box: _Box) -> list[BoolArray] | None:
+    def _largest_sets(self, box: _Subproblem) -> list[BoolArray] | None:
         """Return the largest sets of features that limits allow, where their searches cost less than branching.
 
         A search costs about the square of its number of features. ``None`` where all features fit, or sets are many.
@@ -716,7 +716,7 @@ class Constrained:
 
     # ------------------------------------------------------------------ one box
 
-    def _known(self, box: _Box) -> Solved | None:
+    def _known(self, box: _Subproblem) -> Solved | None:
         """Return what is known of a box whose best tree is: where that is to be divided, or becomes the incumbent."""
         if box.best is None:
             return None
@@ -725,7 +725,7 @@ class Constrained:
         )
         return Solved(box.bound, box.best, ended=True) if known else None
 
-    def _solve(self, box: _Box, *, lists: bool = True) -> Solved:
+    def _solve(self, box: _Subproblem, *, lists: bool = True) -> Solved:
         """Search a box; a tree that satisfies all constraints becomes the incumbent if it is the best one.
 
         Without ``lists``, trees of the box are not listed where a gap is left.
@@ -765,16 +765,16 @@ class Constrained:
                 return -np.inf
         return value if completed.proven else -np.inf
 
-    def _charged(self, box: _Box) -> tuple[UnivariateProblem, IntArray]:
+    def _charged(self, box: _Subproblem) -> tuple[UnivariateProblem, IntArray]:
         """Return what the trees of a box are charged, and (q,) what its thresholds are among all."""
-        some, numbers = self.charged.thresholds.among(self._features(box))
+        some, numbers = self.charged.thresholds.subset(self._features(box))
         return replace(self.charged, thresholds=some), numbers
 
-    def _features(self, box: _Box) -> IntArray:
+    def _features(self, box: _Subproblem) -> IntArray:
         """Return the features that some node of a box may split on."""
         return np.flatnonzero(box.allowed.any(axis=0) & (np.diff(self.charged.thresholds.first) > 0))
 
-    def _is_even(self, box: _Box, features: IntArray) -> bool:
+    def _is_even(self, box: _Subproblem, features: IntArray) -> bool:
         """Return whether all nodes of a box may split on the same features, any number of times, and none has to."""
         allowed = box.allowed[:, features]
         once = self._once[features].max(initial=-1) >= 0
@@ -816,7 +816,7 @@ class Constrained:
         charged: UnivariateProblem,
         numbers: IntArray,
         cutoff: float | None = None,
-        box: _Box | None = None,
+        box: _Subproblem | None = None,
     ) -> Solved:
         """Search with constraints on features alone, for a tree below a cutoff, the incumbent's value unless given.
 
@@ -858,7 +858,7 @@ class Constrained:
             best=best,
             gap=self.settings.gap,
             deadline=self.driver.deadline,
-            on_progress=self._tell,
+            on_progress=self._report,
             threads=self.settings.threads,
             dask=dask,
             budget=budget,
@@ -868,14 +868,16 @@ class Constrained:
         self.driver.lost = self.driver.lost or outcome.lost
         return outcome
 
-    def _within(self, box: _Box) -> Box | None:
+    def _within(self, box: _Subproblem) -> Box | None:
         """Return a box as searches take it, of the features that some node may split on; ``None`` without a tree."""
         from mipforest.searches.exact.boxes import Box
 
         features = self._features(box)
         return Box(box.allowed[:, features], box.must, self._once[features]).settled()
 
-    def _limited(self, charged: UnivariateProblem, numbers: IntArray, box: _Box | None = None) -> Solved:
+    def _limited(
+        self, charged: UnivariateProblem, numbers: IntArray, box: _Subproblem | None = None
+    ) -> Solved:
         """Search within limits on labels; ``box`` is given where it differs from node to node."""
         within = None if box is None else self._within(box)
         if box is not None and within is None:
@@ -920,7 +922,7 @@ class Constrained:
         X = thresholds.X[thresholds.group]
 
         def should_stop(_: object) -> bool:
-            return self._tell(self.incumbent.value, self.bound, 0) or self.driver.over()
+            return self._report(self.incumbent.value, self.bound, 0) or self.driver.over()
 
         def exact_tree(relaxed: UnivariateProblem, best: float, complete: bool) -> ExactResult:
             compile_kernels(budget, relaxed, topology.depth)
@@ -964,7 +966,7 @@ class Constrained:
         charged: UnivariateProblem,
         numbers: IntArray,
         found: Solved,
-        box: _Box | None,
+        box: _Subproblem | None,
         step: float = 0.0,
     ) -> Solved:
         """List trees of a box by rising objective until one satisfies everything.

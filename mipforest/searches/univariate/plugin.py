@@ -136,7 +136,7 @@ class ExactSearch(TreeSearch):
         if dask is not None and depth < LEAST_ON_WORKERS:
             dask = None
             driver.warnings.append(ON_ONE_MACHINE)
-            problem.budget.tell(ON_ONE_MACHINE)
+            problem.budget.report(ON_ONE_MACHINE)
         known = [start] if start is problem.instance.known else [start, problem.instance.known]
         for tree in known:
             driver.offer(tree)

@@ -602,14 +602,14 @@ class GurobiListener:
     def __call__(self, model: gurobipy.Model, event: int) -> None:
         """Take one call of Gurobi, from its thread."""
         try:
-            self._look(model, event)
+            self._callback(model, event)
         except BaseException as error:
             self.failure = error
             model.terminate()
         if self._worker.stop.is_set():
             model.terminate()
 
-    def _look(self, model: gurobipy.Model, event: int) -> None:
+    def _callback(self, model: gurobipy.Model, event: int) -> None:
         if event == _EVENT.MESSAGE:
             self._hear(model.cbGet(_EVENT.MSG_STRING).strip())
             return

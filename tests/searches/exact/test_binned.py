@@ -49,7 +49,7 @@ def problem_of(seed, kind, n):
 
     def cost(rows):
         rows = np.asarray(list(rows))
-        own = loss.among(rows)
+        own = loss.subset(rows)
         return own.total(own.best_constant(y[rows].astype(float), weight[rows]), y[rows], weight[rows])
 
     thresholds = find_thresholds(Dataset.from_arrays(X, np.arange(float(n)), task="regression"))

@@ -176,7 +176,7 @@ def agree(problem, depth, box):
         return
     truth = Recursion(problem, depth, box)
     least = truth.best(0, tuple(range(len(problem.y))), frozenset())
-    some, numbers = problem.thresholds.among(used)
+    some, numbers = problem.thresholds.subset(used)
     inside = Box(box.allowed[:, used], box.must, box.group[used])
     found = exact_search(replace(problem, thresholds=some), depth, box=inside)
     assert found.ended

@@ -93,13 +93,13 @@ def searched(problem, stop_after=np.inf, loss=None):
         best[0] = min(best[0], value_of(problem, tree, loss))
         return best[0]
 
-    def tell(bound, steps):
+    def halted(bound, steps):
         del bound, steps
         looks[0] += 1
         return looks[0] > stop_after
 
     kind = LabelledSearch if problem.given_labels else ObliqueSearch
-    search = kind(problem, best[0], adopt=adopt, tell=tell)
+    search = kind(problem, best[0], adopt=adopt, halted=halted)
     ended = search.run()
     return best[0], search.bound, ended
 

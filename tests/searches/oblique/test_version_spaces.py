@@ -51,7 +51,7 @@ def searched(problem, threads=1, kind=LabelledSearch):
         best[0] = min(best[0], value_of(problem, tree))
         return best[0]
 
-    search = kind(problem, best[0], adopt=adopt, tell=lambda *_: False, threads=threads)
+    search = kind(problem, best[0], adopt=adopt, halted=lambda *_: False, threads=threads)
     assert search.run()
     return search, best[0]
 
@@ -150,12 +150,12 @@ def test_a_search_goes_on_after_stops():
         best[0] = min(best[0], value_of(problem, tree))
         return best[0]
 
-    def tell(bound, steps):
+    def halted(bound, steps):
         assert at_most(bound, expected + NEAR)
         looks.append(steps)
         return bound > -np.inf and len(looks) % 3 == 0  # supports are prepared without a stop
 
-    search, stops = LabelledSearch(problem, best[0], adopt=adopt, tell=tell), 0
+    search, stops = LabelledSearch(problem, best[0], adopt=adopt, halted=halted), 0
     while not search.run():
         stops += 1
     assert stops
