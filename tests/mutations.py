@@ -43,15 +43,15 @@ FAULTS = (
     Fault(
         "three levels: what the sides of the root lose at least is bounded one too high",
         f"{EXACT}/covers.py",
-        "found[BOUND + side] = max(own, min(found[LEAF + side], cost + key))",
-        "found[BOUND + side] = max(own, min(found[LEAF + side], cost + key) + 1.0)",
+        "found[side].bound = max(own, min(found[side].leaf, cost + key))",
+        "found[side].bound = max(own, min(found[side].leaf, cost + key) + 1.0)",
         ("searches/exact", "test_claims.py"),
     ),
     Fault(
         "three levels: thresholds of the root one row too far are skipped",
         f"{EXACT}/open_intervals.py",
-        "reach(tables, left + right - keep)",
-        "reach(tables, left + right - keep + 1.0)",
+        "reach(tables, left + right - cutoff)",
+        "reach(tables, left + right - cutoff + 1.0)",
         ("searches/exact", "test_claims.py"),
     ),
     Fault(
@@ -127,7 +127,7 @@ FAULTS = (
     Fault(
         "prescription search: the right leaf of a split may be too small",
         "mipforest/searches/prescription/enumeration.py",
-        "if between and q + 1 >= rows.N_min and size - q - 1 >= rows.N_min:",
+        "if between and q + 1 >= samples.N_min and size - q - 1 >= samples.N_min:",
         "if between and q + 1 >= rows.N_min:",
         ("searches/prescription", "formulations/test_opt_l.py"),
     ),
