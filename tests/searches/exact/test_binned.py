@@ -76,7 +76,7 @@ def test_searches_by_bins_are_enumeration(kind, seed, monkeypatch):
 def test_a_part_of_the_rows_has_bins_up_to_the_last():
     problem, *_ = problem_of(5, "table", 200)
     rows, _ = distinct_rows(replace(problem, N_min=1))
-    low = rows.take(rows.rank[0] < rows.n_values[0] // 2)
+    low = rows.subset(rows.rank[0] < rows.n_values[0] // 2)
     own = tables.tables_of(replace(low, n_bins=8)).own
     assert own.bin.max() == 7
     for f, bins in enumerate(own.bin):
