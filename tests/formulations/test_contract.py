@@ -1,6 +1,6 @@
 """Every registered formulation holds the contract between its operations."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -198,27 +198,12 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 COVERED = ("opt-lh", "sfs-margot", "budgeted-olct", "univariate-olct", "ort-l")
 
 
-def marks(name: str, test: FormulationTest | str = "") -> list[pytest.MarkDecorator]:
-    """Starts take longest, and ConTree's a process: those of one variant are tried by default."""
-    again = name == "oct" and str(test).startswith("starts") and "[tight" not in str(test)
+def marks(name: str, *, again: bool = False) -> list[pytest.MarkDecorator]:
     return [pytest.mark.slow] if name in COVERED or again else []
 
 
 #: Smooth models have no rows, and tests of their own.
 WITH_ROWS = {name: cls for name, cls in formulation_classes().items() if cls.has_rows}
-
-
-def contracts() -> list[Any]:
-    return [
-        pytest.param(test, id=f"{name}: {test}", marks=marks(name, test))
-        for name, formulation in WITH_ROWS.items()
-        for test in formulation_tests(formulation, **OPTIONS.get(name, {}))
-    ]
-
-
-@pytest.mark.parametrize("contract", contracts())
-def test_contract(contract: FormulationTest) -> None:
-    contract()
 
 
 #: What ties trees to points of the model: cheap, so tried on data of all kinds.
@@ -228,6 +213,26 @@ TREES_AND_POINTS = (
     "objective is evaluate",
     "decode keeps the tree",
 )
+
+#: What is tried by default with the other variants, and with other hyperparameters of the first one.
+OF_EACH_MODEL = (*TREES_AND_POINTS, "violations are those of the rows", "variants agree")
+
+
+def contracts() -> Iterator[Any]:
+    for name, formulation in WITH_ROWS.items():
+        first = f"[{formulation.variants[0]}"
+        settings = OPTIONS.get(name, {}).get("settings", [{}])
+        hyperparameters = "".join(f" {key}={value}" for key, value in settings[0].items()) + "]"
+        for test in formulation_tests(formulation, **OPTIONS.get(name, {})):
+            is_first, are_first = first in str(test), str(test).endswith(hyperparameters)
+            of_each = str(test).startswith(OF_EACH_MODEL) and (is_first or are_first)
+            again = not of_each and not (is_first and are_first)
+            yield pytest.param(test, id=f"{name}: {test}", marks=marks(name, again=again))
+
+
+@pytest.mark.parametrize("contract", contracts())
+def test_contract(contract: FormulationTest) -> None:
+    contract()
 
 
 def data_of_all_kinds(formulation: type[Formulation], seed: int) -> Dataset:

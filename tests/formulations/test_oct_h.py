@@ -46,6 +46,7 @@ def test_one_hyperplane_separates_without_an_error(seed):
     assert (result.tree.predict(data.X_raw) == data.y).all()
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))]
 )  # more data

@@ -49,6 +49,7 @@ def test_the_value_of_a_tree_is_the_definition_summed_sample_by_sample():
     assert formulation.evaluate(tree, instance) == pytest.approx(direct, abs=1e-10)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("mu", [0.5, 1.0])
 @pytest.mark.parametrize("m", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_model_and_searches_have_the_same_optimum(mu, m):

@@ -184,6 +184,7 @@ def test_never_loses_to_cart(start, depth, loss):
         assert result.objective <= of_cart + 1e-9
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize(
     ("name", "loss"),
     [

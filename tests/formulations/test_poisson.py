@@ -102,7 +102,7 @@ def test_one_split_is_never_worse_than_scikit_learns(seed):
     assert at_most(found.objective, least)
 
 
-@pytest.mark.parametrize("seed", few_of(range(6), 3))
+@pytest.mark.parametrize("seed", few_of([2, 0, 1, 3, 4, 5]))  # all constraints, then some
 def test_constraints_are_kept_and_proven(seed):
     data = followed(seed)
     problem = Survival().build(data, 2)

@@ -18,7 +18,7 @@ def drawn(seed, n=14):
     return Dataset.from_arrays(X, y, task="regression", weights=weights)
 
 
-@pytest.mark.first_cases(4)
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("seed", range(60))
 def test_search_and_rows_have_the_least_pinball_loss(seed):
     rng = np.random.default_rng(seed)

@@ -48,7 +48,7 @@ def given_tree(seed, model="oct"):
     return problem.solve("exact-search", time_limit=20).tree
 
 
-@pytest.mark.first_cases(2)
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("seed", range(100))
 def test_a_front_is_that_of_an_enumeration(seed):
     rng = np.random.default_rng(seed)

@@ -25,6 +25,7 @@ def samples(task="classification"):
     return Dataset.from_arrays(X, y, features=["a", "b", "c"], task=task)
 
 
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize("constraints", [(), (Forbid(("a",)),), (AtMostFeatures(1), MinLeaf(3))], ids=str)
 @pytest.mark.parametrize(
     ("model", "task", "search"),

@@ -113,6 +113,7 @@ def share(problem):
     problem.model.add("some_of_it", predicted[:8].sum() >= 2)
 
 
+@pytest.mark.first_cases(1)
 @pytest.mark.parametrize("seed", range(2))
 def test_sums_over_labels_are_read(seed):
     problem, other = (built("oct", {"alpha": 0.0}, 2, seed) for _ in range(2))

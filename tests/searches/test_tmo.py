@@ -150,7 +150,7 @@ def test_the_best_value_never_rises_and_the_seed_decides():
 
 def test_it_finds_the_optimum_of_wine():
     problem = Oct(alpha=0.0, N_min=1).build(load("wine"), 2)
-    options = {"population": 30, "generations": 4}
+    options = {"population": 20, "generations": 3}
     found = problem.solve("tmo", start="none", solver_options=options)
     alternating = problem.solve("tao", start="none")
     exact = problem.solve("exact-search")
@@ -234,13 +234,13 @@ def test_a_side_with_too_few_samples_gives_way_to_the_other_one():
     assert pruned.value >= 3.0
 
 
-@pytest.mark.parametrize("search", ["tao", "tmo"])
+@pytest.mark.parametrize(("search", "options"), [("tao", {}), ("tmo", {"population": 10, "generations": 2})])
 @pytest.mark.parametrize("seed", range(2))
-def test_a_rate_of_0_that_loses_without_limit_is_a_leaf_like_others(search, seed):
+def test_a_rate_of_0_that_loses_without_limit_is_a_leaf_like_others(search, options, seed):
     rng = np.random.default_rng(seed)
     X = rng.random((60, 3))
     y = np.where(X[:, 0] > 0.5, rng.poisson(2, 60), 0).astype(float)
-    problem = Poisson(alpha=0.001).build(Dataset.from_arrays(X, y, task="regression"), 3)
-    result = problem.solve(search)
+    problem = Poisson(alpha=0.001).build(Dataset.from_arrays(X, y, task="regression"), 2)
+    result = problem.solve(search, solver_options=options)
     assert result.verified, result.failed_checks
     assert at_most(problem.solve("exact-search").bound, result.objective)

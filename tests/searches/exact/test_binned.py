@@ -20,7 +20,8 @@ from mipforest.searches.exact.domains import COLUMNS, OUT, ROOT, SIDE, UPPER
 from mipforest.searches.exact.plain import PlainTables
 from mipforest.searches.exact.search import distinct_rows, exact_search, rows_of
 
-KINDS = ("labels", "weighted labels", "numbers", "rates", "table")
+#: Weights of labels compile loops of their own, which differ from those of labels by a factor.
+KINDS = ("labels", pytest.param("weighted labels", marks=pytest.mark.slow), "numbers", "rates", "table")
 
 
 @entry

@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from seeds import seeds
+from test_boxes import check_box
 from tolerance import at_least, same
+from univariate_cases import hold_for_all
 
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
@@ -70,7 +72,8 @@ def counted_rows(problem: UnivariateProblem, monkeypatch) -> DistinctRows:
     return rows
 
 
-@pytest.mark.parametrize("seed", seeds(20, 200))
+@pytest.mark.slow  # compiles loops of its own
+@pytest.mark.parametrize("seed", range(200))
 def test_pairs_are_those_of_plain_loops(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     n, p, K = (int(rng.integers(*limits)) for limits in ((5, 700), (1, 6), (2, 6)))
@@ -109,6 +112,14 @@ def test_pairs_are_those_of_plain_loops(seed, monkeypatch):
         assert at_least(expected[0], left)
         assert at_least(expected[1], right)
         assert at_least(left + right, enough) or (left, right) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_best_tree_of_a_box(depth, monkeypatch):
+    monkeypatch.setattr(search_module, "search_for", lambda *_: CoverSearch)
+    monkeypatch.setattr(search_module, "MAX_BYTES", 0)
+    monkeypatch.setattr(tables, "MOST_BITS", np.inf)
+    hold_for_all(lambda seed: check_box(depth, seed), range(0, 60, 2))  # those of classes
 
 
 @pytest.mark.parametrize("seed", seeds(4, 40))

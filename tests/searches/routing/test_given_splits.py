@@ -38,7 +38,7 @@ def case(seed, n=12):
     return problem
 
 
-@pytest.mark.first_cases(8)
+@pytest.mark.first_cases(6)  # each model, and two levels
 @pytest.mark.parametrize("seed", range(100))
 def test_the_matrix_solver_finds_the_same_optimum(seed):
     problem = case(seed)

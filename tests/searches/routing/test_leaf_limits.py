@@ -128,6 +128,7 @@ def test_without_a_tree_to_begin_with_it_refuses():
         problem.solve("routing")
 
 
+@pytest.mark.first_cases(2)
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model[0])
 def test_a_node_may_be_left_without_features(model):
     data = case(5).data
