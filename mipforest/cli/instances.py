@@ -151,7 +151,7 @@ def build(
 
 @app.command("distributions")
 def list_distributions(as_json: o.Json = False) -> None:
-    """List the distributions that mipforest brings, with levels and measured seconds of matrix solvers."""
+    """List the distributions that mipforest brings, with levels and measured seconds of solvers."""
     from mipforest.instances import read_distribution, shipped
     from mipforest.instances.distributions import read_measured, summaries
 

@@ -265,18 +265,16 @@ MEASURED = "measured.csv"
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A run of a matrix solver on an instance of a level.
+    """A run of a solver on an instance of a level.
 
     Attributes
     ----------
     distribution, level, instance
         What was solved.
     solver, version
-        By what.
-    seconds
-        Seconds of the processor.
-    time_limit
-        Seconds on the clock.
+        By what; ``auto`` is the search or solver that ``mipforest solve`` takes.
+    seconds, time_limit
+        Seconds of the processor, and the most of them.
     status
         How it ended.
     """
