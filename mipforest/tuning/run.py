@@ -441,18 +441,22 @@ def refitted(
 ) -> Result:
     """Fit a tree of some depth and cost of a split on all samples, with the plan's solver."""
     settings = replace(plan.settings, start="default")
-    if plan.trees == "cart":
-        settings = replace(settings, start="cart", time_limit=0.0)
     solver = solver_or_search(plan.solver) if isinstance(plan.solver, str) else plan.solver
+    local = solver_or_search("local-search")
+    assert isinstance(local, TreeSearch)
     chooses = isinstance(solver, Auto) and plan.trees != "cart"
     if chooses:
-        solver = solver_or_search("local-search")
-    searched = chooses or plan.trees == "cart" or isinstance(solver, TreeSearch)
+        solver = local
+    searched = plan.trees == "cart" or isinstance(solver, TreeSearch)
+    prepared = searching(solver, settings)
+    if plan.trees == "cart":
+        # The tree is CART's own: a search for bounds by its root, without a limit, is for nothing.
+        settings, prepared = replace(settings, start="cart", time_limit=0.0), local
     problem = formulation.build(
         plan.data,
         depth,
         budget=settings.budget(),
-        solver=searching(solver, settings),
+        solver=prepared,
         whole=False,
         declare=not searched or plan.data.n * 2**depth <= MAX_ASSIGNED,
     )

@@ -6,6 +6,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 from tolerance import at_most, less, same
 
+from formulations.splits.univariate import search_by_root
 from mipforest import load
 from mipforest.data import DataError, Dataset
 from mipforest.errors import NotAllowed
@@ -96,6 +97,19 @@ def test_cart_has_one_tree_per_depth_and_stays_cart(wine):
     assert (baseline.table["trees"] == 2).all()
     pruned = make_formulation("oct", {"alpha": baseline.alpha}).build(wine, baseline.depth)
     assert (baseline.result.tree.unscaled().w == pruned.start_tree("cart").w).all()
+
+
+def test_no_bounds_are_searched_for_a_tree_of_cart(wine, monkeypatch):
+    searched = []
+
+    def recorded(formulation, instance, *charges, **options):
+        searched.append(instance.topology.depth)
+        return search_by_root(formulation, instance, *charges, **options)
+
+    monkeypatch.setattr("formulations.oct.search_by_root", recorded)
+    found = tune_batch("oct", wine, 5, folds=2, trees="cart")
+    assert found.depth > 1
+    assert set(searched) <= {1}  # what trees are charged is read at depth 1
 
 
 def test_weights_are_repeated_samples():
