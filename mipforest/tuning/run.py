@@ -1,8 +1,8 @@
 """Choose hyperparameters by cross-validation: over a grid, or by the pruning curves of many good trees.
 
 The second is batch cost-complexity tuning (J. Dunn, *Optimal Trees for Prediction and Prescription*, PhD thesis, MIT
-2018, Algorithms 2.6, 2.7). For every depth and fold a local search makes trees without a cost of splits; the best tenth
-of them are pruned, and the mean of their validation curves says which cost suits
+2018, Algorithms 2.6, 2.7). For every depth and fold a local search makes trees without a cost of splits; the best ones
+are pruned, and the mean of their validation curves says which cost suits
 (:mod:`mipforest.tuning.cost_complexity`). No fit is needed per cost.
 """
 
@@ -383,7 +383,8 @@ def tune_batch(
     trees
         ``"local-search"``, or ``"cart"``: one tree per depth, grown by CART, as a baseline (``oct`` and ``ort``).
     starts
-        Starts of the local search for each depth and fold; the best tenth of their trees make the curve.
+        Starts of the local search for each depth and fold. The best tenth of their trees make the curve, where leaves
+        are constant 50 of them at least.
     midpoint
         Which cost stands for those with the least loss; see :func:`~mipforest.tuning.cost_complexity.minimum`.
     solver
@@ -441,18 +442,22 @@ def refitted(
 ) -> Result:
     """Fit a tree of some depth and cost of a split on all samples, with the plan's solver."""
     settings = replace(plan.settings, start="default")
-    if plan.trees == "cart":
-        settings = replace(settings, start="cart", time_limit=0.0)
     solver = solver_or_search(plan.solver) if isinstance(plan.solver, str) else plan.solver
+    local = solver_or_search("local-search")
+    assert isinstance(local, TreeSearch)
     chooses = isinstance(solver, Auto) and plan.trees != "cart"
     if chooses:
-        solver = solver_or_search("local-search")
-    searched = chooses or plan.trees == "cart" or isinstance(solver, TreeSearch)
+        solver = local
+    searched = plan.trees == "cart" or isinstance(solver, TreeSearch)
+    prepared = searching(solver, settings)
+    if plan.trees == "cart":
+        # The tree is CART's own: a search for bounds by its root, without a limit, is for nothing.
+        settings, prepared = replace(settings, start="cart", time_limit=0.0), local
     problem = formulation.build(
         plan.data,
         depth,
         budget=settings.budget(),
-        solver=searching(solver, settings),
+        solver=prepared,
         whole=False,
         declare=not searched or plan.data.n * 2**depth <= MAX_ASSIGNED,
     )

@@ -6,6 +6,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 from tolerance import at_most, less, same
 
+from formulations.splits.univariate import search_by_root
 from mipforest import load
 from mipforest.data import DataError, Dataset
 from mipforest.errors import NotAllowed
@@ -32,7 +33,7 @@ def test_every_depth_has_a_row_and_the_least_loss_is_chosen(wine, tuned):
     table = tuned.table
     assert table["depth"].tolist() == [1, 2]
     assert table["finished"].all()
-    assert (table["trees"] == 2 * 2).all()  # a tenth of 20, on two folds
+    assert (table["trees"] == 20 * 2).all()  # fewer than 50, on two folds
     assert tuned.depth == table["depth"][table["validation_mean"].idxmin()] == 2
     assert tuned.parameters["alpha"] == tuned.alpha == table["alpha"][tuned.chosen]
     for number, curve in enumerate(tuned.curves):
@@ -67,13 +68,14 @@ def test_processes_find_the_same(wine, tuned):
     assert (elsewhere.result.tree.w == tuned.result.tree.w).all()
 
 
-def test_curves_are_means_over_the_best_trees(wine):
-    plan = BatchPlan.of("oct", wine, 2, validation=1 / 3, starts=30)
+@pytest.mark.parametrize(("starts", "batch"), [(30, 30), (60, 50), (600, 60)])
+def test_curves_are_means_over_the_best_trees(wine, starts, batch):
+    plan = BatchPlan.of("oct", wine, 2, validation=1 / 3, starts=starts)
     (fold,) = plan.folds
     assert (fold.train.n, fold.validation.n) == (118, 60)
     work, charges = plan.first()[-1], charges_of(plan.formulations[0], fold.train)
     fit = work.done(fold, None)
-    assert fit.trees == 3
+    assert fit.trees == batch
     trees, loss = work._trees(fold.train, charges, None)
     assert same(loss, fit.train)
     curves = list(curves_of(trees, charges, fold.train, fold.validation))
@@ -85,6 +87,7 @@ def test_the_coefficients_of_linear_leaves_are_tuned_at_the_chosen_depth():
     data = Dataset.from_arrays(X[:120, :4], y[:120], task="regression", scaling="minmax")
     tuned = tune_batch("ort-l", data, 1, grid={"lam": [0.1, 0.01]}, validation=0.3, starts=3, time_limit=5)
     assert tuned.table[["depth", "lam"]].to_numpy().tolist() == [[1, 0.01], [1, 0.1]]
+    assert (tuned.table["trees"] == 1).all()  # of linear leaves the best tenth alone
     best = tuned.table["validation_mean"].idxmin()
     assert tuned.parameters["lam"] == tuned.table["lam"][best]
     assert tuned.score == "mse"
@@ -96,6 +99,19 @@ def test_cart_has_one_tree_per_depth_and_stays_cart(wine):
     assert (baseline.table["trees"] == 2).all()
     pruned = make_formulation("oct", {"alpha": baseline.alpha}).build(wine, baseline.depth)
     assert (baseline.result.tree.unscaled().w == pruned.start_tree("cart").w).all()
+
+
+def test_no_bounds_are_searched_for_a_tree_of_cart(wine, monkeypatch):
+    searched = []
+
+    def recorded(formulation, instance, *charges, **options):
+        searched.append(instance.topology.depth)
+        return search_by_root(formulation, instance, *charges, **options)
+
+    monkeypatch.setattr("formulations.oct.search_by_root", recorded)
+    found = tune_batch("oct", wine, 5, folds=2, trees="cart")
+    assert found.depth > 1
+    assert set(searched) <= {1}  # what trees are charged is read at depth 1
 
 
 def test_weights_are_repeated_samples():
