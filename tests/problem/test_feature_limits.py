@@ -132,7 +132,7 @@ def test_a_certificate_of_hyperplanes_states_them(tmp_path):
     assert at_most(found.bound, result.objective)
 
 
-@pytest.mark.first_cases(5)
+@pytest.mark.first_cases(3)
 @pytest.mark.parametrize(
     ("model", "parameters", "search"),
     [
