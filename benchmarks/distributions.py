@@ -142,13 +142,13 @@ def draw(medians: Sequence[Summary], file: Path) -> None:
         save_figure(figure, file)
 
 
-def sampled(folder: Path) -> dict[str, Scores]:
-    """Return the scores of the training and the test part of a sample of every distribution.
+def sampled(names: Sequence[str], folder: Path) -> dict[str, Scores]:
+    """Return the scores of the training and the test part of a sample of each distribution.
 
     Samples are drawn into ``folder``, and built with a start; what is there is kept.
     """
     found = {}
-    for name in shipped():
+    for name in names:
         given = Generation(
             distribution=read_distribution(name),
             level=LEVELS[0],
@@ -164,29 +164,21 @@ def sampled(folder: Path) -> dict[str, Scores]:
     return found
 
 
-def score_tables(found: Mapping[str, Scores]) -> list[str]:
-    """Return the table of what holds of whole samples, and that of statistics."""
-    whole = [
-        (
-            name,
-            f"{sum(part.feasible for part in own.validity)} of {sum(part.instances for part in own.validity)}",
-            f"{own.similarity:.3f}",
-            f"{own.similarity_by_chance:.3f}",
-        )
-        for name, own in found.items()
-    ]
+def score_table(found: Mapping[str, Scores]) -> str:
+    """Return the table of distances by statistic, with the similarity of both parts."""
     distances = [
         (statistic.replace("_", " "), *(f"{own.divergences[k].divergence:.2f}" for own in found.values()))
         for k, statistic in enumerate(STATISTICS)
     ]
-    return [
-        table(("distribution", "feasible", "similarity", "by chance"), whole),
-        table(("statistic", *found), distances),
+    whole = [
+        (what, *(f"{getattr(own, attribute):.2f}" for own in found.values()))
+        for what, attribute in (("similarity", "similarity"), ("the same by chance", "similarity_by_chance"))
     ]
+    return table(("statistic", *found), [*distances, *whole])
 
 
-def page(path: Path, pictures: Path, samples: Path) -> str:
-    """Return the page, and draw its picture."""
+def page(path: Path, names: Sequence[str], pictures: Path, samples: Path) -> str:
+    """Return the page, with scores of the distributions that are named, and draw its picture."""
     runs = read_measured(path)
     medians = summaries(runs)
     draw([own for own in medians if own.solver in MARKS], pictures / PICTURE)
@@ -195,7 +187,7 @@ def page(path: Path, pictures: Path, samples: Path) -> str:
         for own in sorted(medians, key=lambda own: (own.distribution, LEVELS.index(own.level), own.solver))
     ]
     head = ("distribution", "level", "solver", "instances", "solved", "median seconds")
-    whole, distances = score_tables(sampled(samples))
+    left_out = ", ".join(f"`{name}`" for name in shipped() if name not in names) or "none"
     return "\n\n".join(
         [
             "# Distributions of instances",
@@ -207,21 +199,19 @@ def page(path: Path, pictures: Path, samples: Path) -> str:
             "## Hardness by level",
             "Seconds are those of the processor, with one thread and without a start. A level is `easy` where the "
             f"median of HiGHS is below {BOUNDS[0]} s, `medium` where it is {BOUNDS[0]} to {BOUNDS[1]} s, and `hard` "
-            "where it is more. `> 100` is a median run that had no optimum after 100 s. Where two of three runs "
-            "decide the median, some levels have no third. `auto` is the tree search that `mipforest solve` takes: it "
-            "says where the optimum of a hard instance is known. Its seconds may have some of compilation.",
+            "where it is more. `> 100` is a median run that had no optimum after 100 s. Two runs that lie within a "
+            "level decide the median of three, so that some levels have no third one: the lower one of both stands "
+            "below.",
             f"![Median seconds of HiGHS and SCIP by distribution and level](../pictures/{PICTURE})",
-            "Lines are the bounds between levels; a mark that points to the right is a median beyond the limit.",
+            "Lines are the bounds between levels.",
             table(head, rows),
             "## Scores of samples",
             f"{SAMPLE} instances of the level `easy`, every second one in the test part; scores are those of "
-            "`mipforest instances scores`. *Feasible* instances have a start that satisfies all rows. *Similarity* is "
-            "1 minus the mean distance of both parts, beside that of random divisions of the same instances: parts are "
-            "drawn from one distribution where both are about equal.",
-            whole,
-            "Distances of the statistics between both parts: Jensen-Shannon divergence of histograms, 0 is alike, "
-            "1 has nothing in common.",
-            distances + "\n",
+            "`mipforest instances scores`: the Jensen-Shannon divergence of histograms, 0 is alike, 1 has nothing in "
+            "common. *Similarity* is 1 minus the mean divergence of both parts, beside that of random divisions of the "
+            "same instances: a part represents the other where both are about equal. Left out, by naming the others: "
+            f"{left_out}.",
+            score_table(sampled(names, samples)) + "\n",
         ]
     )
 
@@ -230,7 +220,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("distributions", nargs="*", help="names; all if not given")
+    parser.add_argument(
+        "distributions", nargs="*", help="names, also of those that are scored; all if not given"
+    )
     parser.add_argument("--level", default="easy")
     parser.add_argument("--sample", type=int, default=5, help="instances of each")
     parser.add_argument("--solver", nargs="*", default=list(MARKS))
@@ -245,8 +237,9 @@ def main() -> None:
     )
     given = parser.parse_args()
     if given.page is not None:
+        names = given.distributions or list(shipped())
         with TemporaryDirectory() as folder:
-            publish(page(given.results, given.pictures, given.samples or Path(folder)), given.page)
+            publish(page(given.results, names, given.pictures, given.samples or Path(folder)), given.page)
         return
     for name in given.distributions or shipped():
         for solver in given.solver:
