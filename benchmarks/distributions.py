@@ -201,7 +201,8 @@ def page(path: Path, names: Sequence[str], pictures: Path, samples: Path) -> str
             f"median of HiGHS is below {BOUNDS[0]} s, `medium` where it is {BOUNDS[0]} to {BOUNDS[1]} s, and `hard` "
             "where it is more. `> 100` is a median run that had no optimum after 100 s. Two runs that lie within a "
             "level decide the median of three, so that some levels have no third one: the lower one of both stands "
-            "below.",
+            "below. Sizes were tried until these very instances were of the level: single draws of a level spread, "
+            "from a few seconds to beyond the limit, and three others may have another median.",
             f"![Median seconds of HiGHS and SCIP by distribution and level](../pictures/{PICTURE})",
             "Lines are the bounds between levels.",
             table(head, rows),
