@@ -230,7 +230,7 @@ def contracts() -> Iterator[Any]:
             yield pytest.param(test, id=f"{name}: {test}", marks=marks(name, again=again))
 
 
-@pytest.mark.parametrize("contract", contracts())
+@pytest.mark.parametrize("contract", list(contracts()))
 def test_contract(contract: FormulationTest) -> None:
     contract()
 

@@ -1,7 +1,7 @@
-"""Faults that ``mutations.py`` plants are in the code as it stands."""
+"""Faults that ``planted_faults.py`` plants are in the code as it stands."""
 
 import pytest
-from mutations import FAULTS, PROJECT
+from planted_faults import FAULTS, PROJECT
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)

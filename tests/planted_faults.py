@@ -4,8 +4,8 @@ A fault is one changed line of a search, of a check, or of a reader; the tests o
 and those that are named with it, on a clone of the last commit. Each change compiles what it touches, so that all take
 about an hour; ``--slow`` asks the slow tests too::
 
-    python tests/mutations.py
-    python tests/mutations.py --only 3 7
+    python tests/planted_faults.py
+    python tests/planted_faults.py --only 3 7
 """
 
 import argparse
