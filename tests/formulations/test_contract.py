@@ -262,7 +262,10 @@ def data_of_all_kinds(formulation: type[Formulation], seed: int) -> Dataset:
     if formulation.task == "regression" and formulation.tunes_by is not None:
         y = np.abs(y)  # a rate, or a time
     event = np.arange(n) % 3 > 0 if formulation.takes_times else None
-    return Dataset.from_arrays(X, y, event=event, task=formulation.task, scaling=formulation.scaling)
+    others = rng.integers(0, 12, (n, p)).astype(float) if formulation.takes_unlabelled else None
+    return Dataset.from_arrays(
+        X, y, event=event, unlabelled=others, task=formulation.task, scaling=formulation.scaling
+    )
 
 
 @pytest.mark.first_cases(8)
@@ -280,6 +283,8 @@ def test_trees_and_points_on_data_of_all_kinds(name: str, seed: int) -> None:
     options = {**OPTIONS.get(name, {}), "data": data, "opt_out": None}
     if name == "multi":
         options["settings"] = [{}, {"N_min": 2, "target_weights": (1.0, 3.0, 0.5)}]
+    if name == "semi-oct":
+        options["settings"] = [{"alpha": 0.05, "totals": (("0", 0.4),)}, {"N_min": 2, "totals": (0.7, 0.3)}]
     if not formulation.gives.is_tree:
         options["settings"] = [{"rules": 1}]  # of one feature, where the others are constant
     for test in formulation_tests(formulation, **{**options, "depths": (depth,), "n_trees": 4}):
