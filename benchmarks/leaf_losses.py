@@ -157,7 +157,10 @@ def main() -> None:
     text = TEXT.replace("LIMIT", f"{args.limit:g}")
     text += table(["model", "targets", "depth", "objective", "bins", "plain loops"], rows)
     text += f"\n\n{measured_with(['mipforest', 'numpy', 'numba'])}\n"
-    publish(text + "Run again: `python benchmarks/leaf_losses.py --output FILE`.\n", args.output)
+    publish(
+        text + f"Run again: `python benchmarks/leaf_losses.py --limit {args.limit:g} --output FILE`.\n",
+        args.output,
+    )
 
 
 if __name__ == "__main__":
