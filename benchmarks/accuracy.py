@@ -14,7 +14,6 @@ the page says so. A page needs some results of every part.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from markdown import add_output, measured_with, publish, table
+from results import Results
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
@@ -35,6 +35,7 @@ from mipforest.data import Dataset, load
 from mipforest.data.synthetic import RandomTree
 from mipforest.heuristics.cart import forest_trees
 from mipforest.heuristics.thresholds import tree_of_splits
+from mipforest.problem.formulation import Formulation
 from mipforest.problem.tree_search import solver_or_search
 from mipforest.searches.local import KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.searches.local.search import local_search
@@ -148,29 +149,6 @@ CART, OWN_CART, FOLDED_CART = "CART, scikit-learn", "CART, pruning curve", "CART
 OWN_CARTS = {OWN_CART: 1, FOLDED_CART: 4}
 
 
-# ---------------------------------------------------------------------- results
-
-
-class Results:
-    """A file of figures, one JSON object a line, by what was computed."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        self.known = {tuple(entry["of"]): entry["figures"] for entry in map(json.loads, lines)}
-
-    def add(self, of: tuple[Any, ...], compute: Callable[[], dict[str, Any]]) -> None:
-        """Compute figures, with the processor seconds they take, unless the file has them."""
-        if of in self.known:
-            return
-        began = process_time()
-        figures = compute()
-        figures["seconds"] = round(process_time() - began, 2)
-        self.known[of] = figures
-        with self._file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"of": of, "figures": figures}) + "\n")
-
-
 # ---------------------------------------------------------------------- one split
 
 
@@ -256,10 +234,15 @@ class Split:
         tree = min(found, key=itemgetter(0))[1]
         if last == "pruned":
             tree = pruned(tree, self.rest, alpha)
-        local = solver_or_search("local-search")
-        problem = formulation.build(self.rest, depth, solver=local, whole=False, declare=False)
-        scaling = self.rest.encoding
-        return problem.formulation.polish(tree, problem.instance).with_scaling(scaling.offset, scaling.scale)
+        return in_original_units(formulation, self.rest, depth, tree)
+
+
+def in_original_units(formulation: Formulation, data: Dataset, depth: int, tree: Tree) -> Tree:
+    """Return a tree with the leaves that suit the samples best, for features in original units."""
+    local = solver_or_search("local-search")
+    problem = formulation.build(data, depth, solver=local, whole=False, declare=False)
+    scaling = data.encoding
+    return problem.formulation.polish(tree, problem.instance).with_scaling(scaling.offset, scaling.scale)
 
 
 def chosen(curves: Sequence[Curve], choice: str, validated: int) -> tuple[int, float]:
@@ -396,8 +379,13 @@ def add_methods(
     missing = [method for method in methods if (method + note, name, seed) not in results.known]
     split = Split(data(), seed, stratify=stratify) if missing else None
     for method in missing:
-        results.add((method + note, name, seed), partial(fitted, method, split))
-    print(*methods[:1], name, seed, flush=True)
+        results.of((method + note, name, seed), partial(timed, partial(fitted, method, split)))
+
+
+def timed(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return figures with the processor seconds that they take."""
+    began = process_time()
+    return {**measure(), "seconds": round(process_time() - began, 2)}
 
 
 def fitted(method: str, split: Split) -> dict[str, Any]:
@@ -430,12 +418,8 @@ def trees_of_depth(
         found = local_search(
             LocalProblem.of(charges_of(Oct(), train), train.X), depth, seed=seed, tie_break=False
         )
-        problem = Oct(variant="paper").build(train, depth, whole=False, declare=False)
-        splits = tree_of_splits(train, problem.topology, found.tree.w, found.tree.b)
-        scaling = train.encoding
-        tree = problem.formulation.polish(splits, problem.instance).with_scaling(
-            scaling.offset, scaling.scale
-        )
+        splits = tree_of_splits(train, Topology(depth), found.tree.w, found.tree.b)
+        tree = in_original_units(Oct(variant="paper"), train, depth, splits)
         return {"model": tree, "leaves": reachable_tree(tree).n_leaves}
 
     def grown(**limits: int) -> dict[str, Any]:
@@ -474,7 +458,7 @@ def add_trees(
                 "error": error,
             }
 
-        results.add((*of, method, depth, seed), figures)
+        results.of((*of, method, depth, seed), partial(timed, figures))
 
 
 def proofs(results: Results, folder: Path, name: str, seed: int) -> None:
@@ -482,7 +466,6 @@ def proofs(results: Results, folder: Path, name: str, seed: int) -> None:
     train, test = read(folder, name).split(TEST, seed=seed)
     for depth in DEPTHS:
         add_trees(results, ("proofs", name), train, depth, seed, test.X_raw, test.y, (*WAYS, ERRORS_ALONE))
-    print("proofs", name, seed, flush=True)
 
 
 def noise(results: Results, seed: int) -> None:
@@ -494,7 +477,6 @@ def noise(results: Results, seed: int) -> None:
             train = Dataset.from_arrays(*options.sample(truth))
             X, y = truth.draw(TEST_POINTS, seed=seed + UNSEEN)
             add_trees(results, ("noise", n, share), train, TRUE_DEPTH, seed, X, y, WAYS)
-    print("noise", seed, flush=True)
 
 
 def read(folder: Path, name: str) -> Dataset:

@@ -16,7 +16,6 @@ that was stopped goes on, and the page has the parts that are complete.
 from __future__ import annotations
 
 import argparse
-import json
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from markdown import add_output, measured_with, publish, table
+from results import Results
 
 from formulations.miret import Miret
 from formulations.oct_h import OctH
@@ -81,8 +81,8 @@ class Solves:
 
     Attributes
     ----------
-    file
-        One JSON object a line.
+    results
+        Figures of the solves that are known.
     limits
         Seconds on the clock of a solve, for each part.
     highs_limit
@@ -93,16 +93,11 @@ class Solves:
         Parts to solve; of others the page has what the file has.
     """
 
-    file: Path
+    results: Results
     limits: dict[str, float]
     highs_limit: float
     threads: int
     only: tuple[str, ...]
-
-    def known(self) -> dict[tuple[Any, ...], dict[str, Any]]:
-        """Return the figures of the file, by what was solved."""
-        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
-        return {tuple(entry["solve"]): entry["figures"] for entry in map(json.loads, lines)}
 
     def figures(
         self,
@@ -115,13 +110,11 @@ class Solves:
     ) -> dict[str, Any] | None:
         """Return the figures of a solve; ``None`` where it is not in the file, and its part not to be solved."""
         limit = self.highs_limit if solver == "highs" else self.limits[part]
-        solve = (part, data, depth, solver, limit, self.threads)
-        found = self.known().get(solve)
-        if found is None and part in self.only:
-            found = solved(build(), depth, solver, limit, self.threads, test)
-            print(*solve, found, flush=True)
-            with self.file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"solve": solve, "figures": found}) + "\n")
+        found: dict[str, Any] | None = self.results.of(
+            (part, data, depth, solver, limit, self.threads),
+            lambda: solved(build(), depth, solver, limit, self.threads, test),
+            wanted=part in self.only,
+        )
         return found
 
 
@@ -391,7 +384,7 @@ def main() -> None:
     arguments = parser.parse_args()
     limits = dict.fromkeys(PARTS, arguments.limit) | {"two-features": arguments.lines_limit}
     solves = Solves(
-        arguments.results, limits, arguments.highs_limit, arguments.threads, tuple(arguments.only)
+        Results(arguments.results), limits, arguments.highs_limit, arguments.threads, tuple(arguments.only)
     )
     publish(page(solves, arguments.folder), arguments.output)
 

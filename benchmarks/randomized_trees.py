@@ -11,9 +11,8 @@ shows all that the store has.
 from __future__ import annotations
 
 import argparse
-import json
 import resource
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 from markdown import add_output, measured_with, publish
 from markdown import table as table_of_texts
+from results import Results
 from sklearn.datasets import make_friedman1
 
 from mipforest.data import Dataset, load
@@ -144,25 +144,12 @@ class Wanted:
         return table in self.tables and depth in self.depths and (not self.sets or name in self.sets)
 
 
-class Store:
-    """What is measured, by key, one line of JSON each in a file."""
+class Store(Results):
+    """Figures by key, with what is measured now."""
 
-    def __init__(self, path: Path | None, wanted: Wanted) -> None:
-        self._path, self.wanted = path, wanted
-        lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
-        self._known: dict[str, Any] = dict(json.loads(line) for line in lines)
-
-    def of(self, key: str, measure: Callable[[], Any], wanted: bool = True) -> Any:
-        """Return what is known, or measure it and keep it if it is wanted; ``None`` if it is not."""
-        if key not in self._known and not wanted:
-            return None
-        if key not in self._known:
-            self._known[key] = measure()
-            print(key, self._known[key], flush=True)
-            if self._path is not None:
-                with self._path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps([key, self._known[key]]) + "\n")
-        return self._known[key]
+    def __init__(self, file: Path | None, wanted: Wanted) -> None:
+        super().__init__(file)
+        self.wanted = wanted
 
 
 def fitted(data: Dataset, split: int, model: str, depth: int, **parameters: Any) -> dict[str, float]:
@@ -195,7 +182,7 @@ def averages(
     found = []
     for k in range(MOST_SPLITS):
         wanted = k < store.wanted.splits and store.wanted(table, name, depth)
-        one = store.of(f"{label} {k}", partial(measure, k), wanted)
+        one = store.of((f"{label} {k}",), partial(measure, k), wanted=wanted)
         found += [] if one is None else [one]
     means = {key: float(np.mean([one[key] for one in found])) for key in found[0]} if found else {}
     return {**means, "splits": len(found)} if found else {}
@@ -253,7 +240,7 @@ def sparse_table(folder: Path, store: Store) -> str:
         for k in range(MOST_SPLITS):
             wanted = k < store.wanted.splits and store.wanted("sparse", name, depth)
             measure = partial(_path, data, depth, kind, penalties, k)
-            one = store.of(f"{name} path {depth} {kind} {k}", measure, wanted)
+            one = store.of((f"{name} path {depth} {kind} {k}",), measure, wanted=wanted)
             paths += [] if one is None else [one]
         if not paths:
             continue
@@ -306,7 +293,7 @@ def samples_table(store: Store) -> str:
     """Many samples: processor seconds and memory."""
     rows = []
     for n in SAMPLES:
-        own = store.of(f"samples {n}", partial(_many, n), "samples" in store.wanted.tables)
+        own = store.of((f"samples {n}",), partial(_many, n), wanted="samples" in store.wanted.tables)
         if own is None:
             continue
         rows.append([f"{n:,}", f"{own['seconds']:.0f}", f"{own['memory']:.1f}", f"{own['mse']:.4f}"])

@@ -162,7 +162,7 @@ class TimeBudget:
             self._under_way.pop()
 
     def report(self, line: str) -> None:
-        """ReportLine the user something that is worth a line in any case."""
+        """Show the user a line in any case."""
         if self._whole is not None:
             self._whole.report(line)
         elif self._report is not None:

@@ -304,7 +304,7 @@ class _Check:
         self.branchings = self.leaves = 0
 
     def read_line(self, text: bytes, number: int) -> None:
-        """Take the next line."""
+        """Read the next line."""
         line = object_of(text)
         require(not self.claim, "a line after the claim, which is the last one")
         if not self.header:

@@ -204,17 +204,24 @@ class _Run:
         until = monotonic() + min(most, share * self.driver.left)
         if self._descent is None:
             self._descent = Descent(self.problem, self.cutoff(), self.driver.settings.seed)
-        _improve(
-            self._descent,
-            self.driver,
-            lambda: monotonic() >= until or self.halted(self.least, self.steps),
-            visits,
-        )
+        self._run_descent(self._descent, until, visits)
 
     def improve_further(self) -> None:
         """Improve the incumbent until time ends, where supports are left that exact searches do not take."""
         if self._descent is not None and self.driver.settings.time_limit is not None:
-            _improve(self._descent, self.driver, lambda: self.halted(self.least, self.steps), None)
+            self._run_descent(self._descent, inf, None)
+
+    def _run_descent(self, descent: Descent, until: float, visits: int | None) -> None:
+        """Improve the incumbent node by node, up to a time of the clock."""
+        from mipforest.searches.oblique.descent import Splits
+
+        best = self.driver.incumbent.tree
+        descent.run(
+            Splits(best.w, best.b),
+            lambda found: _offer_splits(self.driver, found.w, found.b),
+            lambda: monotonic() >= until or self.halted(self.least, self.steps),
+            visits,
+        )
 
     # ------------------------------------------------------------------ exact searches
 
@@ -324,11 +331,3 @@ def _raised(w: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     place(0, 0)
     return raised_w, raised_b
-
-
-def _improve(descent: Descent, driver: Driver, stop: Callable[[], bool], visits: int | None) -> None:
-    """Improve the incumbent node by node."""
-    from mipforest.searches.oblique.descent import Splits
-
-    best = driver.incumbent.tree
-    descent.run(Splits(best.w, best.b), lambda found: _offer_splits(driver, found.w, found.b), stop, visits)

@@ -1215,7 +1215,8 @@ def examine_node(
 ) -> int:
     """Ask for the value of a side, try the middle of the polytope, part its cells, or branch on one of them.
 
-    Where the middle is a better split, it is adopted, and the node stays.
+    Where the middle is a better split, it is adopted, and the node stays. Where all cells are decided, ``at`` is told
+    whether some hyperplane parts them: 1, 0, or -1 where a linear programme has to say it.
     """
     tiny = table.tiny
     depth, turn, best = splits.depth[level], splits.turn[level], splits.best[level]
