@@ -70,8 +70,9 @@ DONE, FULL, STOPPED, PARTIAL = range(4)
 FLAG = 0
 
 #: Entries of :attr:`CoverWorkspace.counts`: pairs of sides that were evaluated; their number from which on to stop, and
-#: that from which on an evaluation is partial; and whether an evaluation is to go on.
-PAIRS, MOST_PAIRS, ENOUGH, BEGUN = range(4)
+#: that from which on a side has had its share of an evaluation; this share; and whether an evaluation is to go on: with
+#: both sides (1), or with the lighter one, as the heavier one has had its share (2).
+PAIRS, MOST_PAIRS, ENOUGH, SHARE, BEGUN = range(5)
 
 #: Pairs of a search that has no limit.
 NO_LIMIT = int(np.iinfo(np.int64).max)
@@ -105,7 +106,7 @@ class CoverWorkspace(NamedTuple):
     losses
         (2,) what operations write.
     counts
-        (4,) see the names of its entries.
+        (5,) see the names of its entries.
     """
 
     left: Cover
@@ -498,15 +499,18 @@ def evaluate(
             work.size[side], key = thin(cover, work.size[side], work.known[0] - tolerance - other - cost)
             found[side].bound = max(own, min(found[side].leaf, cost + key))
             found[side].limited = found[side].bound
+    side = 0 if 2 * tables.weight_below[f, t] > tables.weight_below[f, -1] else 1
+    if work.counts[BEGUN] == 2:
+        side = 1 - side
     if tables.N_min > 1:
         # Where the best trees with leaves of any size lose enough, those with larger leaves are not asked for.
-        for side in range(2):
+        for _ in range(2):
             end = _raise(tables, work, side, left, right, stamp, cost, tolerance, True, stop)
-            if end != DONE:
+            if end != DONE and not _turns(work, end):
                 return end
+            side = 1 - side
         if found[0].bound + found[1].bound >= work.known[0] - tolerance:
             return DONE
-    side = 0 if 2 * tables.weight_below[f, t] > tables.weight_below[f, -1] else 1
     while True:
         if found[0].best + found[1].best < work.known[0] - tolerance:
             work.known[0] = found[0].best + found[1].best
@@ -521,9 +525,22 @@ def evaluate(
         if left_done if side == 0 else right_done:
             side = 1 - side
         end = _raise(tables, work, side, left, right, stamp, cost, tolerance, False, stop)
-        if end != DONE:
+        if end != DONE and not _turns(work, end):
             return end
         side = 1 - side
+
+
+@kernel
+def _turns(work: CoverWorkspace, end: int) -> bool:
+    """Return whether an evaluation goes on with the share of the other side.
+
+    A partial evaluation proves something of both sides: else one part of the interval would go on with nothing.
+    """
+    if end != PARTIAL or work.counts[BEGUN] == 2:
+        return False
+    work.counts[BEGUN] = 2
+    work.counts[ENOUGH] = work.counts[PAIRS] + work.counts[SHARE]
+    return True
 
 
 @kernel

@@ -22,6 +22,7 @@ from mipforest.searches.exact.covers import (
     FULL,
     PAIRS,
     PARTIAL,
+    SHARE,
     STOPPED,
     Cover,
     CoverWorkspace,
@@ -73,8 +74,8 @@ TAKING, EVALUATING, CLOSING, REOPENING, ALL = range(5)
 #: How :func:`advance` ends, beside the ends of an evaluation: the pool or the heap is full; an interval was taken.
 POOL_FULL, TAKEN = 4, 5
 
-#: Pairs of sides that an evaluation takes at first, for each feature; each further effort takes four times as many.
-EFFORT = 40
+#: Pairs that an evaluation takes of each side at first, for each feature; each further effort takes four times as many.
+EFFORT = 20
 
 
 class OpenIntervals(NamedTuple):
@@ -178,7 +179,8 @@ def _evaluate(
         work.known[0] = s.state[0].known
         work.best[0] = -1
         work.counts[BEGUN] = 1
-        work.counts[ENOUGH] = work.counts[PAIRS] + (EFFORT * len(tables.weight_below) << 2 * task.effort)
+        work.counts[SHARE] = EFFORT * len(tables.weight_below) << 2 * task.effort
+        work.counts[ENOUGH] = work.counts[PAIRS] + work.counts[SHARE]
     end = evaluate(
         tables, work, task.feature, task.threshold, task.on_left, task.on_right, task.evaluation, cost, tolerance,
         again, stop,

@@ -775,7 +775,7 @@ def workspace(sides: Any, room: int, most_pairs: int = NO_LIMIT) -> CoverWorkspa
         best=np.full(6, -1, np.int64),
         node=np.zeros(OUT, np.int64),
         losses=np.zeros(2),
-        counts=np.array([0, most_pairs, NO_LIMIT, 0]),
+        counts=np.array([0, most_pairs, NO_LIMIT, 0, 0]),
     )
 
 
