@@ -46,7 +46,8 @@ class BinnedTables(NamedTuple):
         (p, B) whether a bin has several ranks.
     first, column, amount
         (n + 1,) first entry of each row; (E,) columns and amounts of the entries: whole numbers of 32 bits, or doubles.
-        Column 0 is what a row loses where nothing is saved.
+        Column 0 is what a row loses where nothing is saved. Of pinball losses see
+        :mod:`mipforest.searches.exact.cells`.
     columns
         (V,) nothing; V is the number of columns.
     least
@@ -82,7 +83,7 @@ class BinnedSide(NamedTuple):
     part
         (2, p, V, B) over the rows of both parts up to each bin.
     lines
-        (4, B) workspace.
+        (6, B) workspace.
     bound
         (2, p, B) what a split of each part within a bin loses at least.
     now
@@ -217,6 +218,23 @@ def _prepare(tables: BinnedTables, rows: BinnedSide, f: int) -> None:
         _cumulate(rows.whole)
 
 
+@kernel
+def sum_parts(tables: BinnedTables, rows: BinnedSide, f: int, below: int, first: int) -> None:
+    """Write the sums over the rows of a side below a rank, and from a rank on, up to each bin of each feature."""
+    _prepare(tables, rows, f)
+    part, size = rows.part, rows.whole.size
+    _sum_below(tables, rows, f, below, part[0])
+    if first != below:
+        _sum_below(tables, rows, f, first, part[1])
+    whole, left, right = (
+        rows.whole.reshape(size),
+        part[0 if first == below else 1].reshape(size),
+        part[1].reshape(size),
+    )
+    for j in range(size):
+        right[j] = whole[j] - left[j]
+
+
 # ---------------------------------------------------------------------- what leaves save
 
 
@@ -333,18 +351,7 @@ def pair(
 
     Lower bounds on both where these sum up to what is enough.
     """
-    _prepare(tables, rows, f)
-    part, size = rows.part, rows.whole.size
-    _sum_below(tables, rows, f, below, part[0])
-    if first != below:
-        _sum_below(tables, rows, f, first, part[1])
-    whole, left, right = (
-        rows.whole.reshape(size),
-        part[0 if first == below else 1].reshape(size),
-        part[1].reshape(size),
-    )
-    for j in range(size):
-        right[j] = whole[j] - left[j]
+    sum_parts(tables, rows, f, below, first)
     best_left, low_left = _at_bins(tables, rows, 0, cost, out)
     best_right, low_right = _at_bins(tables, rows, 1, cost, out)
     if low_left + low_right >= enough:

@@ -229,7 +229,7 @@ def _scan(
         for v in range(V):
             total[s, v] = sums[s, v]
     if tables.kind == ABSOLUTE:
-        best_left, best_right = _losses_of_medians(tables, rows, by, below, first)
+        best_left, best_right = losses_of_quantiles(tables, rows, by, below, first)
     else:
         best_left = loss_of_rest(tables.kind, total[0], total[0], True)
         best_right = loss_of_rest(tables.kind, total[1], total[1], True)
@@ -257,7 +257,7 @@ def _scan(
         if must_right and on_right and (N_min <= 1 or _parts_none(tables, rows, g, by, first, 2**31 - 1)):
             best_right = min(best_right, none_right)
         if tables.kind == ABSOLUTE:
-            _note_losses(tables, rows, g, by, below, first)
+            note_losses(tables, rows, g, by, below, first)
         i, left, right = begin, 0, 0
         while i < end:
             j = max(i + 1, min(end, due_left, due_right))
@@ -340,10 +340,10 @@ def loss_of_rest(kind: int, total: FloatArray, sums: FloatArray, alone: bool) ->
 
 
 @kernel
-def _losses_of_medians(
+def losses_of_quantiles(
     tables: PlainTables, rows: PlainSide, by: Int32Array, below: int, first: int
 ) -> tuple[float, float]:
-    """Return the absolute losses of one leaf for both parts."""
+    """Return the pinball losses of one leaf for both parts."""
     begin, m, left, right = rows.span[0], rows.span[1], 0.0, 0.0
     for s in range(2):
         through, through_y, weight, weight_y = 0.0, 0.0, rows.totals[s, 0], rows.totals[s, 1]
@@ -365,10 +365,8 @@ def _losses_of_medians(
 
 
 @kernel
-def _note_losses(
-    tables: PlainTables, rows: PlainSide, g: int, by: Int32Array, below: int, first: int
-) -> None:
-    """Write the absolute losses left and right of each place in the order of g, of both parts."""
+def note_losses(tables: PlainTables, rows: PlainSide, g: int, by: Int32Array, below: int, first: int) -> None:
+    """Write the pinball losses left and right of each place in the order of g, of both parts."""
     begin, m, order, lists = rows.span[0], rows.span[1], rows.order[g], rows.lists
     weight, weight_y, before_w, before_y = lists[0], lists[1], lists[2], lists[3]
     for ascending in range(2):
@@ -421,7 +419,7 @@ def losses_of_splits(tables: PlainTables, rows: PlainSide, lines: FloatArray) ->
     n, ranks = tables.order.shape[1], tables.rank[0]
     rows.span[0], rows.span[1] = 0, n
     for g in range(tables.rank.shape[0]):
-        _note_losses(tables, rows, g, ranks, tables.below.shape[1], tables.below.shape[1])
+        note_losses(tables, rows, g, ranks, tables.below.shape[1], tables.below.shape[1])
         for i in range(n):
             lines[g, i] = rows.lines[0, i] + rows.lines[1, i]
 

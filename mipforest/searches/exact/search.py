@@ -381,7 +381,7 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[D
         of_classes=of_classes,
         is_gathered=of_classes and not fits and not counted,
         is_counted=counted,
-        n_bins=bins_of(len(rank), rank.shape[1], value.shape[1]) if kind is None and loss.has_sums else 0,
+        n_bins=bins_of(loss, len(rank), rank.shape[1], value.shape[1]) if kind is None else 0,
     )
     return rows, base
 

@@ -14,6 +14,7 @@ from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.objectives.leaf_losses import LabelLoss, LeafLoss
 from mipforest.searches.addresses import words_of
 from mipforest.searches.exact.binned import BinnedSide, BinnedTables, note_all_bins
+from mipforest.searches.exact.cells import CellTables
 from mipforest.searches.exact.classes import LabelPart, ManyClasses, TwoClasses
 from mipforest.searches.exact.counted import (
     BITS,
@@ -115,7 +116,9 @@ class DistinctRows:
             value=np.ascontiguousarray(self.value[chosen]),
             target=self.target[chosen],
             size=self.size[chosen],
-            n_bins=min(self.n_bins, bins_of(len(self.rank), int(chosen.sum()), self.value.shape[1])),
+            n_bins=min(
+                self.n_bins, bins_of(self.loss, len(self.rank), int(chosen.sum()), self.value.shape[1])
+            ),
         )
 
     @property
@@ -249,8 +252,10 @@ def kind_of(rows: int, weight: FloatArray) -> np.dtype[Any]:
     return np.dtype(np.int16 if heaviest <= MAX_CHUNK_WEIGHT else np.int32)
 
 
-def bins_of(p: int, n: int, n_statistics: int) -> int:
+def bins_of(loss: LeafLoss, p: int, n: int, n_statistics: int) -> int:
     """Return the number of bins of each of p features for n rows with some statistics; 0 where bins do not pay."""
+    if not loss.has_sums:
+        n_statistics = 2 * CELLS
     fit = int(np.sqrt(MAX_SUMS / (8 * (n_statistics + 1)))) // max(1, p)
     B = min(MAX_BINS, fit, n // ROWS_OF_BIN)
     return B if B >= LEAST_BINS else 0
@@ -319,6 +324,8 @@ class LossTables:
                 return tables._replace(classes=with_masks(tables.classes))
             if isinstance(tables, BinnedTables):
                 return tables._replace(plain=with_masks(tables.plain))
+            if isinstance(tables, CellTables):
+                return CellTables(with_masks(tables.binned))
             if isinstance(tables, PlainTables):
                 tables = tables._replace(parts_none=int(parts_none))
             return tables._replace(use=use, group=group)
@@ -334,6 +341,9 @@ class LossTables:
 
 #: Most bins of a feature, and fewest; rows of a bin at least; and most bytes of the sums by bins of a side.
 MAX_BINS, LEAST_BINS, ROWS_OF_BIN, MAX_SUMS = 64, 8, 32, 100_000_000
+
+#: Cells of targets of pinball losses.
+CELLS = 16
 
 #: Numbers of rows, features times rows, up to which tables are kept.
 MAX_KEPT = 1_000_000
@@ -385,6 +395,8 @@ def _at_work(tables: Any, rows: Any) -> RowsAtWork:
         return _at_work(tables.classes, rows)
     if isinstance(tables, BinnedTables):
         return _at_work(tables.plain, rows)
+    if isinstance(tables, CellTables):
+        return _at_work(tables.binned, rows)
     kind = np.float64 if tables.below.dtype.kind == "f" else np.int64
     K = -(-tables.below.shape[2] // CLASSES_AT_A_TIME) * CLASSES_AT_A_TIME
     return RowsAtWork(rows, np.zeros(K, kind), np.zeros(OUT, kind))
@@ -511,6 +523,9 @@ def _scanned_tables(rows: DistinctRows) -> Any:
         entries = np.column_stack([most.sum(axis=(1, 2)), (most - blocks).reshape(n, -1)])
         if (entries == np.rint(entries)).all() and np.abs(entries).sum() < MAX_WEIGHT:
             kind = np.dtype(np.int32)
+    elif not loss.has_sums:
+        in_cell = np.eye(CELLS)[_cells(rows)]
+        entries = np.column_stack([np.zeros(n), *(x[:, None] * in_cell for x in statistics.T[:2])])
     else:
         entries = np.column_stack([statistics[:, -1], statistics[:, :-1]])
     bin_of = np.zeros((p, U), np.uint8)
@@ -525,7 +540,7 @@ def _scanned_tables(rows: DistinctRows) -> Any:
     for f in range(p):
         ranks[f] = np.bincount(bin_of[f, : rows.n_values[f]], minlength=B)
     row, column = np.nonzero(entries)
-    return BinnedTables(
+    tables = BinnedTables(
         plain=plain,
         bin=bin_of,
         bin_of_row=np.ascontiguousarray(np.take_along_axis(bin_of, rows.rank.astype(np.int64), axis=1).T),
@@ -536,6 +551,16 @@ def _scanned_tables(rows: DistinctRows) -> Any:
         columns=np.zeros(entries.shape[1], np.uint8),
         least=np.array([rows.least]),
     )
+    return tables if loss.has_sums else CellTables(tables)
+
+
+def _cells(rows: DistinctRows) -> IntArray:
+    """Return the cell of the target of each row (n,): as many rows in each, or a value in each where these are few."""
+    values, of = np.unique(rows.target, return_inverse=True)
+    if len(values) <= CELLS:
+        return of
+    edges = np.quantile(rows.target, np.arange(1, CELLS) / CELLS)
+    return np.searchsorted(edges, rows.target, side="right")
 
 
 def bits_of_classes(rows: DistinctRows) -> tuple[IntArray, IntArray]:
@@ -634,6 +659,8 @@ def _sides_of(tables: Any) -> tuple[Any, Any]:
     if isinstance(tables, PlainTables):
         order = np.empty_like(tables.order)
         return _plain_side(tables, order), _plain_side(tables, order)
+    if isinstance(tables, CellTables):
+        return _sides_of(tables.binned)
     if isinstance(tables, BinnedTables):
         one, other = _sides_of(tables.plain)
         return _binned_side(tables, one), _binned_side(tables, other)
@@ -673,6 +700,8 @@ def _all_rows(tables: Any) -> Any:
         side = _plain_side(tables, tables.order)
         take_all(tables, side)
         return side
+    if isinstance(tables, CellTables):
+        return _all_rows(tables.binned)
     if isinstance(tables, BinnedTables):
         every = _binned_side(tables, _all_rows(tables.plain))
         note_all_bins(tables, every)
@@ -724,7 +753,7 @@ def _binned_side(tables: BinnedTables, plain: PlainSide) -> BinnedSide:
         np.zeros(p + 1, np.int64),
         np.zeros((p, V, B), kind),
         np.zeros((2, p, V, B), kind),
-        np.zeros((4, B), kind),
+        np.zeros((6, B), kind),
         np.zeros((2, p, B)),
         np.zeros((2, V), kind),
     )

@@ -10,18 +10,26 @@ from tolerance import at_least, at_most, same
 
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
-from mipforest.objectives.leaf_losses import LabelsLoss, PoissonLoss, SquaredLoss, TableLoss
+from mipforest.objectives.leaf_losses import LabelsLoss, PinballLoss, PoissonLoss, SquaredLoss, TableLoss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import entry
 from mipforest.searches.exact import tables
 from mipforest.searches.exact.binned import BinnedTables
+from mipforest.searches.exact.cells import CellTables
 from mipforest.searches.exact.covers import pair, restrict
 from mipforest.searches.exact.domains import COLUMNS, OUT, ROOT, SIDE, UPPER
 from mipforest.searches.exact.plain import PlainTables
 from mipforest.searches.exact.search import distinct_rows, exact_search, rows_of
 
 #: Weights of labels compile loops of their own, which differ from those of labels by a factor.
-KINDS = ("labels", pytest.param("weighted labels", marks=pytest.mark.slow), "numbers", "rates", "table")
+KINDS = (
+    "labels",
+    pytest.param("weighted labels", marks=pytest.mark.slow),
+    "numbers",
+    "rates",
+    "quantiles",
+    "table",
+)
 
 
 @entry
@@ -44,6 +52,8 @@ def problem_of(seed, kind, n):
         y, loss = rng.normal(size=(n, 2)), SquaredLoss()
     elif kind == "rates":
         y, loss = rng.poisson(1.0, n).astype(float), PoissonLoss()
+    elif kind == "quantiles":
+        y, loss = np.round(rng.normal(size=n), seed % 3), PinballLoss((0.5, 0.8, 0.1)[seed % 3])
     else:
         table = np.round(3.0 * rng.random((n, 4)), 1)
         y, loss = table.argmin(axis=1), TableLoss(table)
@@ -99,7 +109,10 @@ def test_pairs_by_bins_are_those_of_plain_loops(kind, seed):
     masks = use, np.arange(p), np.zeros(2, np.uint8)
     bins = min(2 + seed % 7, int(rows.n_values.max()))
     both = [tables.tables_of(replace(rows, n_bins=n)).masked(*masks, parts_none=True) for n in (0, bins)]
-    assert [type(one.own) for one in both] == [PlainTables, BinnedTables]
+    assert [type(one.own) for one in both] == [
+        PlainTables,
+        CellTables if kind == "quantiles" else BinnedTables,
+    ]
     sides = [one.sides() for one in both]
     for _ in range(40):
         f, root = rng.integers(0, p, 2)
