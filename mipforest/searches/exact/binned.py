@@ -28,7 +28,7 @@ from mipforest.searches.exact.domains import has_to_split, usable
 from mipforest.searches.exact.plain import PlainSide, PlainTables
 from mipforest.searches.exact.plain import leaf_below as _leaf_below
 from mipforest.searches.exact.plain import restrict as _restrict
-from mipforest.searches.leaf_sums import LABELS, POISSON, loss_of_sums
+from mipforest.searches.leaf_sums import LABELS, POISSON, loss_of_sums, may_skip
 
 
 class BinnedTables(NamedTuple):
@@ -422,20 +422,24 @@ def _within_bins(
         return best
     for v in range(rows.now.shape[1]):
         rows.now[1, v] = rows.part[s, 0, v, B - 1]
-    by = tables.plain.rank[f]
-    best = _within(tables, rows, s, at // B, at % B, by, low, high, cost, best)
+    by, total = tables.plain.rank[f], rows.now[1]
+    leaf = float(total[0]) - _saved(tables.plain.kind, total, tables.least[0])
+    best = _within(tables, rows, s, at // B, at % B, by, low, high, cost, leaf, best)
     for j in range(p * B):
         if j != at and cost + flat[j] < best:
-            best = _within(tables, rows, s, j // B, j % B, by, low, high, cost, best)
+            best = _within(tables, rows, s, j // B, j % B, by, low, high, cost, leaf, best)
     return best
 
 
 @kernel
 def _within(
     tables: BinnedTables, rows: BinnedSide, s: int, g: int, b: int, by: Int32Array, low: int, high: int, cost: float,
-    best: float,
+    leaf: float, best: float,
 ) -> float:  # fmt: skip
-    """Return the least loss of a split of a part within a bin, or what is known, if that is less."""
+    """Return the least loss of a split of a part within a bin, or what is known, if that is less.
+
+    ``leaf`` is the loss of the part as one leaf.
+    """
     kind, V, moved = tables.plain.kind, rows.now.shape[1], tables.plain.moved
     now, total, order, rank = rows.now[0], rows.now[1], rows.plain.order[g], tables.plain.rank[g]
     first, column, amount = tables.first, tables.column, tables.amount
@@ -447,7 +451,8 @@ def _within(
         if not low <= by[row] < high:
             continue
         if new and rank[row] != last:
-            if due <= 0.0:
+            is_idle = kind == POISSON and may_skip(now[1], now[2], total[1], total[2], leaf + cost - best)
+            if due <= 0.0 and not is_idle:
                 value = cost + max(0.0, lost - _saved_of_both(kind, total, now, tables.least[0]))
                 best = min(best, value)
                 due = (value - best) / moved if kind > LABELS else 0.0
