@@ -397,6 +397,11 @@ def _at_bins(
         own[0] = lost - float(base[0] + other[0])
         for b in range(1, B):
             own[b] = lost - float(base[b] - base[b - 1] + saved[b - 1] + other[b])
+        if kind > LABELS:
+            # Nor do rows save more with those of the bin before them, and with those behind them.
+            for b in range(B):
+                x = lost - float(saved[b] + (other[b - 1] if b > 0 else saved[B - 1]))
+                own[b] = x if x > own[b] else own[b]
         for b in range(B):
             own[b] = own[b] if is_wide[b] != 0 else np.inf
         for b in range(B):
