@@ -1,4 +1,4 @@
-r"""Best splits by sums over bins: losses of several statistics, where rows are many.
+r"""Best splits by sums over bins: losses of several statistics, and of many classes, where rows are many.
 
 The ranks of every feature are cut into bins of about as many rows. For a side of a root's threshold, the sums of the
 statistics over the rows in the first bins of one feature are kept by the bins of every other one. A threshold of that
@@ -49,7 +49,8 @@ class BinnedTables(NamedTuple):
         Column 0 is what a row loses where nothing is saved. Of pinball losses see
         :mod:`mipforest.searches.exact.cells`.
     columns
-        (V,) nothing; V is the number of columns.
+        (V,) zeros; V is the number of columns. The first is 1 where column 0, which then has no entries, is the sum of
+        all others.
     least
         (1,) half of the least weight of a row that predicts numbers: sums of less weight are rounding errors.
     """
@@ -148,6 +149,11 @@ def _add(
     for i in range(begin, end):
         row = order[i]
         begin_entries, end_entries = first[row], first[row + 1]
+        if end_entries - begin_entries == 1:
+            v, x = column[begin_entries], sign * amount[begin_entries]
+            for g in range(to.shape[0]):
+                to[g, v, bins[row, g]] += x
+            continue
         for g in range(to.shape[0]):
             own, b = to[g], bins[row, g]
             for e in range(begin_entries, end_entries):
@@ -188,14 +194,23 @@ def _sum_below(tables: BinnedTables, rows: BinnedSide, f: int, t: int, to: NDArr
         order, begin if upwards else middle, middle if upwards else end, 1 if upwards else -1, tables.bin_of_row,
         tables.first, tables.column, tables.amount, to,
     )  # fmt: skip
-    _cumulate(to)
+    _cumulate(to, tables.columns[0] != 0)
 
 
 @kernel
-def _cumulate(sums: NDArray[Any]) -> None:
-    """Add up sums by bins (p, V, B) from bin to bin."""
-    B = sums.shape[2]
+def _cumulate(sums: NDArray[Any], adds_up: bool) -> None:
+    """Add up sums by bins (p, V, B) from bin to bin, and column 0 where it is the sum of all others."""
+    p, V, B = sums.shape
     lines = sums.reshape(sums.size)
+    if adds_up:
+        for g in range(p):
+            base = sums[g, 0]
+            for b in range(B):
+                base[b] = 0
+            for v in range(1, V):
+                own = sums[g, v]
+                for b in range(B):
+                    base[b] += own[b]
     for first in range(0, sums.size, B):
         total = lines[first]
         for b in range(first + 1, first + B):
@@ -215,7 +230,7 @@ def _prepare(tables: BinnedTables, rows: BinnedSide, f: int) -> None:
         whole, last = rows.whole.reshape(size), rows.sums[f, -1].reshape(size)
         for j in range(size):
             whole[j] = last[j]
-        _cumulate(rows.whole)
+        _cumulate(rows.whole, tables.columns[0] != 0)
 
 
 @kernel

@@ -381,9 +381,8 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[D
         of_classes=of_classes,
         is_gathered=of_classes and not fits and not counted,
         is_counted=counted,
-        n_bins=bins_of(loss, len(rank), rank.shape[1], value.shape[1]) if kind is None else 0,
     )
-    return rows, base
+    return rows if rows.is_gathered or rows.is_counted else replace(rows, n_bins=bins_of(rows, len(of))), base
 
 
 def numbered_rows(problem: UnivariateProblem) -> tuple[IntArray, IntArray, IntArray]:

@@ -87,7 +87,7 @@ class DistinctRows:
         Whether the ranks of classes by slot are gathered where they are asked for, and whether classes are counted by
         bits.
     n_bins
-        Number of bins of a feature, of losses that vector walks do not take; 0 for plain loops.
+        Number of bins of a feature, of losses that vector walks do not take, and of many classes; 0 for none.
     """
 
     loss: LeafLoss
@@ -116,9 +116,7 @@ class DistinctRows:
             value=np.ascontiguousarray(self.value[chosen]),
             target=self.target[chosen],
             size=self.size[chosen],
-            n_bins=min(
-                self.n_bins, bins_of(self.loss, len(self.rank), int(chosen.sum()), self.value.shape[1])
-            ),
+            n_bins=min(self.n_bins, bins_of(self, int(chosen.sum()))),
         )
 
     @property
@@ -252,11 +250,14 @@ def kind_of(rows: int, weight: FloatArray) -> np.dtype[Any]:
     return np.dtype(np.int16 if heaviest <= MAX_CHUNK_WEIGHT else np.int32)
 
 
-def bins_of(loss: LeafLoss, p: int, n: int, n_statistics: int) -> int:
-    """Return the number of bins of each of p features for n rows with some statistics; 0 where bins do not pay."""
-    if not loss.has_sums:
-        n_statistics = 2 * CELLS
-    fit = int(np.sqrt(MAX_SUMS / (8 * (n_statistics + 1)))) // max(1, p)
+def bins_of(rows: DistinctRows, n: int) -> int:
+    """Return the number of bins of each feature for n of some rows; 0 where bins do not pay."""
+    V = rows.n_classes if rows.of_classes else rows.value.shape[1] if rows.loss.has_sums else 2 * CELLS
+    fit = int(np.sqrt(MAX_SUMS / (8 * (V + 1)))) // max(1, len(rows.rank))
+    if rows.kind is not None:
+        # The more classes there are, the more pairs of them vector walks take.
+        are_many = rows.of_classes and V > 2 and n * V >= MANY_COUNTS
+        return min(MAX_BINS, n // ROWS_OF_BIN) if are_many and fit >= MAX_BINS else 0
     B = min(MAX_BINS, fit, n // ROWS_OF_BIN)
     return B if B >= LEAST_BINS else 0
 
@@ -342,6 +343,9 @@ class LossTables:
 #: Most bins of a feature, and fewest; rows of a bin at least; and most bytes of the sums by bins of a side.
 MAX_BINS, LEAST_BINS, ROWS_OF_BIN, MAX_SUMS = 64, 8, 32, 100_000_000
 
+#: Rows times classes from which on bins are faster than vector walks.
+MANY_COUNTS = 100_000
+
 #: Cells of targets of pinball losses.
 CELLS = 16
 
@@ -416,7 +420,7 @@ def tables_of(rows: DistinctRows) -> LossTables:
 
 
 def _tables_of(rows: DistinctRows) -> LossTables:
-    own = _scanned_tables(rows) if rows.kind is None else _walked_tables(rows)
+    own = _scanned_tables(rows) if rows.kind is None or rows.n_bins else _walked_tables(rows)
     plain, size_below = None, None
     if rows.N_min > 1:
         plain = own if isinstance(own, PlainTables) else plain_tables(rows)
@@ -539,6 +543,9 @@ def _scanned_tables(rows: DistinctRows) -> Any:
     ranks = np.zeros((p, B), np.int64)
     for f in range(p):
         ranks[f] = np.bincount(bin_of[f, : rows.n_values[f]], minlength=B)
+    adds_up = isinstance(loss, LabelLoss) and bool((entries[:, 0] == entries[:, 1:].sum(axis=1)).all())
+    if adds_up:
+        entries[:, 0] = 0.0
     row, column = np.nonzero(entries)
     tables = BinnedTables(
         plain=plain,
@@ -548,7 +555,7 @@ def _scanned_tables(rows: DistinctRows) -> Any:
         first=np.searchsorted(row, np.arange(n + 1)),
         column=column.astype(np.int32),
         amount=entries[row, column].astype(kind),
-        columns=np.zeros(entries.shape[1], np.uint8),
+        columns=np.array([adds_up] + [False] * (entries.shape[1] - 1), np.uint8),
         least=np.array([rows.least]),
     )
     return tables if loss.has_sums else CellTables(tables)

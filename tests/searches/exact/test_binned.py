@@ -1,4 +1,4 @@
-"""Best splits by sums over bins against plain loops and enumeration."""
+"""Best splits by sums over bins against plain loops, vector walks and enumeration."""
 
 from dataclasses import replace
 
@@ -10,12 +10,20 @@ from tolerance import at_least, at_most, same
 
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
-from mipforest.objectives.leaf_losses import LabelsLoss, PinballLoss, PoissonLoss, SquaredLoss, TableLoss
+from mipforest.objectives.leaf_losses import (
+    ClassLoss,
+    LabelsLoss,
+    PinballLoss,
+    PoissonLoss,
+    SquaredLoss,
+    TableLoss,
+)
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import entry
 from mipforest.searches.exact import tables
 from mipforest.searches.exact.binned import BinnedTables
 from mipforest.searches.exact.cells import CellTables
+from mipforest.searches.exact.classes import ManyClasses
 from mipforest.searches.exact.covers import pair, restrict
 from mipforest.searches.exact.domains import COLUMNS, OUT, ROOT, SIDE, UPPER
 from mipforest.searches.exact.plain import PlainTables
@@ -54,6 +62,8 @@ def problem_of(seed, kind, n):
         y, loss = rng.poisson(1.0, n).astype(float), PoissonLoss()
     elif kind == "quantiles":
         y, loss = np.round(rng.normal(size=n), seed % 3), PinballLoss((0.5, 0.8, 0.1)[seed % 3])
+    elif kind == "classes":
+        y, loss = rng.integers(0, 4, n), ClassLoss()
     else:
         table = np.round(3.0 * rng.random((n, 4)), 1)
         y, loss = table.argmin(axis=1), TableLoss(table)
@@ -73,6 +83,7 @@ def problem_of(seed, kind, n):
 def test_searches_by_bins_are_enumeration(kind, seed, monkeypatch):
     monkeypatch.setattr(tables, "ROWS_OF_BIN", 2)
     monkeypatch.setattr(tables, "LEAST_BINS", 1)
+    monkeypatch.setattr(tables, "MANY_COUNTS", 0)
     problem, X, cost = problem_of(seed, kind, 8 + seed % 6)
     problem = replace(problem, split_cost=(0.0, 0.4)[seed % 2])
     assert rows_of(problem)[0].n_bins
@@ -109,10 +120,8 @@ def test_pairs_by_bins_are_those_of_plain_loops(kind, seed):
     masks = use, np.arange(p), np.zeros(2, np.uint8)
     bins = min(2 + seed % 7, int(rows.n_values.max()))
     both = [tables.tables_of(replace(rows, n_bins=n)).masked(*masks, parts_none=True) for n in (0, bins)]
-    assert [type(one.own) for one in both] == [
-        PlainTables,
-        CellTables if kind == "quantiles" else BinnedTables,
-    ]
+    walked = ManyClasses if kind == "classes" else PlainTables
+    assert [type(one.own) for one in both] == [walked, CellTables if kind == "quantiles" else BinnedTables]
     sides = [one.sides() for one in both]
     for _ in range(40):
         f, root = rng.integers(0, p, 2)
