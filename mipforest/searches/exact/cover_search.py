@@ -84,10 +84,11 @@ WATCHED_EVERY = 0.05
 #: Rows times features from which on the thresholds of a root are evaluated by many threads.
 LONG = 100_000
 
-#: Pairs of sides that a side of a threshold of more levels is searched with at first, at least, and times the square of
-#: the number of features; and times as many that it is searched with again where that does not close the threshold.
-#: Both parts of its interval go on with what is proven.
-LEAST_PAIRS, FIRST_PAIRS, MORE = 8192, 60, 8
+#: Pairs of sides that a side of a threshold of more levels is searched with, at least, and times the square of the
+#: number of features: at the middle of every feature, for a first bound; and after that. It is searched again with so
+#: many times as many where that does not close the threshold. Both parts of its interval go on with what is proven.
+LEAST_FIRST, FIRST_PAIRS = 4096, 12
+LEAST_PAIRS, SIDE_PAIRS, MORE = 8192, 60, 8
 
 #: Share of the time in which a search of more levels looks for the best tree of one level less, at whose root it
 #: begins.
@@ -157,8 +158,8 @@ class OuterInterval:
     left, right
         Bounds on the losses of the rows left of its first and right of its last threshold.
     effort
-        How much its evaluation may take: :data:`FIRST_PAIRS` pairs for each side, and :data:`MORE` times as many for
-        each further one.
+        How much its evaluation may take: 0 for :data:`FIRST_PAIRS` of each side, else :data:`SIDE_PAIRS` and
+        :data:`MORE` times as many for each one.
     """
 
     bound: float
@@ -631,10 +632,12 @@ class CoverSearch:
             return None
         return heapq.heappop(self.open)
 
-    @property
-    def _first_pairs(self) -> int:
-        """Pairs of sides that a side of a threshold is searched with at first."""
-        return max(LEAST_PAIRS, FIRST_PAIRS * len(self.rows.rank) ** 2)
+    def _pairs_of(self, effort: int) -> int:
+        """Return the pairs of sides that a side of a threshold is searched with."""
+        squares = len(self.rows.rank) ** 2
+        if not effort:
+            return max(LEAST_FIRST, FIRST_PAIRS * squares)
+        return int(max(LEAST_PAIRS, SIDE_PAIRS * squares) * MORE**effort)
 
     def _evaluate_outer(self, interval: OuterInterval, t: int = 0) -> Evaluated:
         """Evaluate a threshold, the one in the middle of its interval where none is given, by searches of its sides.
@@ -646,7 +649,7 @@ class CoverSearch:
         rank = self.rows.rank[f]
         t = t or middle_threshold(np.sort(rank), interval.low, interval.high)
         bounds, values, pairs, ended = [interval.left, interval.right], [np.inf, np.inf], 0, True
-        most = min(self.most_pairs, self._first_pairs * MORE**interval.effort)
+        most = min(self.most_pairs, self._pairs_of(interval.effort))
         trees: list[list[tuple[int, int]]] = [[], []]
         sides = [self.rows.subset(rank < t), self.rows.subset(rank >= t)]
         boxes = [None, None] if self.box is None else [self.box.below(side, f) for side in range(2)]
@@ -822,7 +825,7 @@ class CoverSearch:
             return ended
         self._begin_outer()
         # First a bound: the middle of each feature, with little effort, unless that alone would take all pairs.
-        if 2 * len(self.open) * self._first_pairs <= self.most_pairs:
+        if 2 * len(self.open) * self._pairs_of(0) <= self.most_pairs:
             middles, self.open = [(interval, 0) for interval in self.open], []
             if not self._search_batch(submit, middles, max_pairs):
                 return not self.open

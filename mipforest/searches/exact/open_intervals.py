@@ -75,7 +75,7 @@ TAKING, EVALUATING, CLOSING, REOPENING, ALL = range(5)
 POOL_FULL, TAKEN = 4, 5
 
 #: Pairs that an evaluation takes of each side at first, for each feature; each further effort takes four times as many.
-EFFORT = 20
+EFFORT = 5
 
 
 class OpenIntervals(NamedTuple):
