@@ -24,6 +24,7 @@ from mipforest.survival import (
     brier_scores,
     concordance,
     integrated_brier_score,
+    kaplan_meier,
     kaplan_meier_of_censoring,
     nelson_aalen,
 )
@@ -221,6 +222,22 @@ def test_one_split_is_the_best_of_all(seed):
             )
     fitted = SurvivalTree(depth=1).fit(X, y)
     assert fitted.objective_ == pytest.approx(min(tried) / deviance(1.0, seen, expected), rel=1e-6)
+
+
+def test_the_tree_of_a_clinical_trial_has_the_published_ratios():
+    """6-MP against placebo (Freireich et al. 1963): the log-rank test of textbooks expects 19.25 and 10.75 relapses."""
+    treated = [6, 6, 6, 6, 7, 9, 10, 10, 11, 13, 16, 17, 19, 20, 22, 23, 25, 32, 32, 34, 35]
+    relapsed = [1, 1, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0]
+    placebo = [1, 1, 2, 2, 3, 4, 4, 5, 5, 8, 8, 8, 8, 11, 11, 12, 12, 15, 17, 22, 23]
+    weeks, event = np.array(treated + placebo, dtype=float), np.array(relapsed + [1] * 21, dtype=bool)
+    arm = np.repeat([[1.0], [0.0]], 21, axis=0)
+    fitted = SurvivalTree(depth=1).fit(arm, (event, weeks))
+    assert fitted.predict([[1.0], [0.0]]) == pytest.approx([9 / 19.25, 21 / 10.75], rel=1e-3)
+    medians = [
+        times[kaplan_meier(weeks[own], event[own]).at(times) <= 0.5].min()
+        for own, times in ((arm[:, 0] == value, np.unique(weeks)) for value in (1.0, 0.0))
+    ]
+    assert medians == [23, 8]
 
 
 def test_functions_of_time_are_those_of_the_hazard_ratios():
