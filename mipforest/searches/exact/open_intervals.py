@@ -20,6 +20,7 @@ from mipforest.searches.exact.covers import (
     ENOUGH,
     FLAG,
     FULL,
+    MOST_PAIRS,
     PAIRS,
     PARTIAL,
     SHARE,
@@ -75,7 +76,8 @@ TAKING, EVALUATING, CLOSING, REOPENING, ALL = range(5)
 POOL_FULL, TAKEN = 4, 5
 
 #: Pairs that an evaluation takes of each side at first, for each feature; each further effort takes four times as many.
-EFFORT = 5
+#: A search of few pairs in all takes less, so that it comes to both sides of all features.
+EFFORT = 20
 
 
 class OpenIntervals(NamedTuple):
@@ -179,7 +181,8 @@ def _evaluate(
         work.known[0] = s.state[0].known
         work.best[0] = -1
         work.counts[BEGUN] = 1
-        work.counts[SHARE] = EFFORT * len(tables.weight_below) << 2 * task.effort
+        p = len(tables.weight_below)
+        work.counts[SHARE] = max(1, min(EFFORT * p, work.counts[MOST_PAIRS] // (2 * p))) << 2 * task.effort
         work.counts[ENOUGH] = work.counts[PAIRS] + work.counts[SHARE]
     end = evaluate(
         tables, work, task.feature, task.threshold, task.on_left, task.on_right, task.evaluation, cost, tolerance,
