@@ -182,7 +182,7 @@ def _evaluate(
         work.best[0] = -1
         work.counts[BEGUN] = 1
         p = len(tables.weight_below)
-        work.counts[SHARE] = max(1, min(EFFORT * p, work.counts[MOST_PAIRS] // (2 * p))) << 2 * task.effort
+        work.counts[SHARE] = max(1, min(EFFORT * p, work.counts[MOST_PAIRS] // (3 * p))) << 2 * task.effort
         work.counts[ENOUGH] = work.counts[PAIRS] + work.counts[SHARE]
     end = evaluate(
         tables, work, task.feature, task.threshold, task.on_left, task.on_right, task.evaluation, cost, tolerance,
