@@ -37,6 +37,7 @@ KINDS = (
     "rates",
     "quantiles",
     "table",
+    "classes",
 )
 
 
