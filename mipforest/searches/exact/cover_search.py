@@ -257,6 +257,8 @@ class CoverSearch:
         self.most_pairs = most_pairs
         #: Pairs of sides that were evaluated, and whether the caller stopped the search.
         self.pairs, self.interrupted = 0, False
+        #: Loss of the best tree that evaluations have found which are still to be closed.
+        self.found_since = np.inf
         # Rows that lose nothing may be missing: where any size will do, a leaf without rows is none too small.
         is_leaf = not self._has_to_split and (rows.N_min == 1 or rows.size.sum() >= rows.N_min)
         value = rows.leaf() if is_leaf else np.inf
@@ -677,6 +679,12 @@ class CoverSearch:
         splits = under(f, t, trees[0], trees[1], self.depth) if np.isfinite(sum(values)) else []
         return Evaluated(ended, t, (bounds[0], bounds[1]), pairs, sum(values), splits)
 
+    def _evaluate_and_tell(self, interval: OuterInterval, t: int = 0) -> Evaluated:
+        """Evaluate a threshold, and tell at once what its tree loses; it is taken over in the order of its batch."""
+        found = self._evaluate_outer(interval, t)
+        self.found_since = min(self.found_since, found.value + self.cost)
+        return found
+
     def _close_outer(self, interval: OuterInterval, found: Evaluated) -> None:
         """Keep the tree that an evaluation found, and open what it leaves of the interval."""
         self.pairs += found.pairs
@@ -865,7 +873,7 @@ class CoverSearch:
     ) -> bool:
         """Evaluate and close some intervals that were taken; return whether the search is to go on."""
         self._taken = min((interval.bound for interval, _ in batch), default=np.inf)
-        results = submit(self._evaluate_outer, batch)
+        results = submit(self._evaluate_and_tell, batch)
         for (interval, _), found in zip(batch, results, strict=True):
             self._close_outer(interval, found)
         self._taken = np.inf

@@ -245,7 +245,7 @@ def exact_search(
     def should_stop() -> bool:
         if on_progress is None:
             return False
-        value = (found.incumbent + base) / unit
+        value = (min(found.incumbent, found.found_since) + base) / unit
         return bool(on_progress(value, float(lowered(np.asarray(found.bound))), found.pairs))
 
     if depth == 1 or (complete and depth == 2):
