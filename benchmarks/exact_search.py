@@ -452,13 +452,14 @@ Draw again: `python benchmarks/exact_search.py --growth docs/pictures/exact-grow
 """
 
 
-def large_sets(folder: Path, names: Sequence[str], depths: Sequence[int], limit: float) -> str:
+def large_sets(folder: Path, names: Sequence[str], limit: float) -> str:
     """The sections of ConTree's and Quant-BnB's own data sets."""
     wanted = [name for name in LARGE_CLASSES if name in names]
-    classes, sums = beside_contree(wanted, folder, ".csv.gz", depths, limit)
+    classes, sums = beside_contree(wanted, folder, ".csv.gz", (3,), limit)
     return f"""## Larger sets of classes, beside ConTree
 
-ConTree's own benchmark. If ConTree did not end, its errors follow the seconds, provided that it gave a tree.
+ConTree's own benchmark, at depth three; [another page](anytime.md) has depths four and five. If ConTree did not end,
+its errors follow the seconds, provided that it gave a tree.
 
 {classes}
 
@@ -483,7 +484,9 @@ def main() -> None:
     parser.add_argument("--wide", action="store_true", help="the section of wide tables, instead of a page")
     parser.add_argument("--scale", nargs="+", choices=SCALE, help="large problems, instead of a page")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each search")
-    parser.add_argument("--depths", type=int, nargs="*", default=[2, 3, 4], help="depths for classes")
+    parser.add_argument(
+        "--depths", type=int, nargs="*", default=[2, 3, 4], help="depths for small sets of classes"
+    )
     every = [*LARGE_CLASSES, *(name for name, *_ in LARGE_NUMBERS)]
     parser.add_argument("--only", nargs="*", default=every, help="large data sets, all unless given")
     add_output(parser)
@@ -504,8 +507,7 @@ def main() -> None:
         sections.append(small_sets(args.data, args.depths, args.limit))
         given.append("--data FOLDER")
     if args.large is not None:
-        depths = [depth for depth in args.depths if depth > 2]
-        sections.append(large_sets(args.large, args.only, depths, args.limit))
+        sections.append(large_sets(args.large, args.only, args.limit))
         given.append("--large FOLDER")
     body = "\n".join(sections)
     page = f"""# The search `exact-search`

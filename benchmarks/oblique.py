@@ -2,12 +2,14 @@
 
     python benchmarks/oblique.py [FOLDER] --results oblique.jsonl [--only miret-2 oct-h ...] [--limit 600]
                                  [--lines-limit 300] [--highs-limit 60] [--threads 2]
+                                 [--long miret-3:diabetes two-features:banknote ...]
                                  [--output docs/benchmarks/oblique.md]
 
 FOLDER (by default ../shared/data) holds the data sets. Cells are those of the suites ``miret-tables-5-7`` and
 ``margot-tables-5-6`` in ``campaigns/``, with their hyperparameters and the papers' figures. With two features per
 split they are whole data sets of at most ten features. HiGHS solves these, and MIRET at depth two, with the same
-threads and a limit of its own. Limits are seconds on the clock, so that nothing else should run.
+threads and a limit of its own. What is not proven, and named by ``--long``, is solved with more time and threads.
+Limits are seconds on the clock, so that nothing else should run.
 
 Every solve is one line of the results file. What is in it, with the same limit and threads, is not solved again: a run
 that was stopped goes on, and the page has the parts that are complete.
@@ -18,7 +20,7 @@ from __future__ import annotations
 import argparse
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, process_time
 from typing import Any
@@ -71,6 +73,10 @@ FEW_FEATURES = (
 )  # fmt: skip
 
 
+#: Seconds on the clock, and threads, of what is named by ``--long``.
+LONG_LIMIT, LONG_THREADS = 600.0, 2
+
+
 #: Parts of the page.
 PARTS = ("miret-2", "miret-3", "miret-4", "oct-h", "two-features")
 
@@ -91,6 +97,10 @@ class Solves:
         Threads of a solve.
     only
         Parts to solve; of others the page has what the file has.
+    long
+        Part and data, ``miret-3:diabetes``, of what is solved with :data:`LONG_LIMIT` and :data:`LONG_THREADS`.
+    open
+        Figures by part and data of what has no proof, with those of the long solve if there is one.
     """
 
     results: Results
@@ -98,6 +108,8 @@ class Solves:
     highs_limit: float
     threads: int
     only: tuple[str, ...]
+    long: tuple[str, ...]
+    open: dict[tuple[str, str], dict[str, Any] | None] = field(default_factory=dict)
 
     def figures(
         self,
@@ -115,6 +127,12 @@ class Solves:
             lambda: solved(build(), depth, solver, limit, self.threads, test),
             wanted=part in self.only,
         )
+        if solver == "oblique-search" and found is not None and found["gap"] > GAP:
+            self.open[part, data] = self.results.of(
+                (part, data, depth, solver, LONG_LIMIT, LONG_THREADS),
+                lambda: solved(build(), depth, solver, LONG_LIMIT, LONG_THREADS, test),
+                wanted=f"{part}:{data}" in self.long,
+            )
         return found
 
 
@@ -170,6 +188,8 @@ HEADER = ("data", "groups", "supports by level", "objective", "bound", "gap %", 
 ACCURACY = ("test accuracy %", "paper's test accuracy %")
 
 ON_TEST = ("data", "fidelity %", "paper's fidelity %", "accuracy %", "paper's accuracy %")
+
+VALUES = ("objective", "bound")
 
 BESIDE = ("data", "objective", "gap %", "HiGHS: objective", "gap %")
 
@@ -290,6 +310,30 @@ def two_features(solves: Solves, folder: Path) -> str:
     )
 
 
+def with_more_time(solves: Solves) -> str:
+    """Return the section of the long solves; empty where there are none."""
+    rows, proven = [], list[str]()
+    for (part, data), found in solves.open.items():
+        if found is not None:
+            objective = errors(found) if part == "two-features" else [f"{found[one]:.4f}" for one in VALUES]
+            seconds = [f"{found['seconds']}", f"{found['processor']}"]
+            rows.append([part, data, *objective, percent(found["gap"]), *seconds])
+    for part in PARTS:
+        gaps = [found["gap"] for (own, _), found in solves.open.items() if own == part and found is not None]
+        if gaps:
+            proven.append(f"{part} {sum(gap <= GAP for gap in gaps)} of {len(gaps)}")
+    if not rows:
+        return ""
+    return LONGER.format(
+        limit=LONG_LIMIT,
+        threads=LONG_THREADS,
+        n=len(rows),
+        open=len(solves.open),
+        proven=", ".join(proven),
+        table=table(("part", "data", *VALUES, "gap %", "seconds", "processor seconds"), rows),
+    )
+
+
 def errors(found: dict[str, Any]) -> list[str]:
     """Return the errors of a solve, and its bound on them: a whole number."""
     least = max(0.0, float(np.ceil(found["bound"] * found["unit"] - ROUNDED)))
@@ -308,6 +352,7 @@ def page(solves: Solves, folder: Path) -> str:
         oct_h(solves, folder),
         two_features(solves, folder),
     ]
+    parts.append(with_more_time(solves))
     limits = (
         f"--limit {solves.limits['miret-2']:g} --lines-limit {solves.limits['two-features']:g} "
         f"--highs-limit {solves.highs_limit:g}"
@@ -351,6 +396,14 @@ within {limit:g} s on the clock. HiGHS has {highs_limit:g} s. Proven at depth tw
 {table}
 """
 
+LONGER = """## {limit:g} s, {threads} threads
+
+Of the {open} solves above without a proof, {n} have had {limit:g} s on the clock and {threads} threads (`--long`).
+Proven by that: {proven}. Values of two features per split are errors.
+
+{table}
+"""
+
 LACKS = """## What the bound lacks
 
 - *MIRET with many errors.* Where the best split of four to six features has thirty errors and more, conflicts, packed
@@ -380,11 +433,19 @@ def main() -> None:
     )
     parser.add_argument("--highs-limit", type=float, default=60.0, help="seconds on the clock for HiGHS")
     parser.add_argument("--threads", type=int, default=1, help="threads of each solve")
+    parser.add_argument(
+        "--long", nargs="+", default=(), metavar="PART:DATA", help="what has more time and threads"
+    )
     add_output(parser)
     arguments = parser.parse_args()
     limits = dict.fromkeys(PARTS, arguments.limit) | {"two-features": arguments.lines_limit}
     solves = Solves(
-        Results(arguments.results), limits, arguments.highs_limit, arguments.threads, tuple(arguments.only)
+        Results(arguments.results),
+        limits,
+        arguments.highs_limit,
+        arguments.threads,
+        tuple(arguments.only),
+        tuple(arguments.long),
     )
     publish(page(solves, arguments.folder), arguments.output)
 

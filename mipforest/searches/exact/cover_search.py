@@ -9,7 +9,8 @@ fewer rows, as covers are inherited, takes 20 to 40 % more time, measured at fou
 proven of both sides counts nevertheless: its threshold t stays open by itself, with its two bounds and more effort for
 the next time, and the parts below and above t go on with the bounds of the side that they hold. A search of four levels
 begins so with the middle of every feature; the least of these bounds is one on all trees. As each further effort is a
-multiple of the one before, what was searched before of a threshold is a seventh of its last search at most.
+multiple of the one before, what was searched before of a threshold is a seventh of its last search at most. With each
+level more, a bound needs searches of as many sides as there are features, twice. From five levels on, trees come first.
 
 A search of three levels takes bounds on the losses of both sides of a root's threshold that earlier ones have proven
 (:mod:`mipforest.searches.exact.side_bounds`): they raise those of the interval, and where they close a threshold, it
@@ -635,14 +636,20 @@ class CoverSearch:
         return heapq.heappop(self.open)
 
     def _pairs_of(self, effort: int) -> int:
-        """Return the pairs of sides that a side of a threshold is searched with."""
+        """Return the pairs of sides that a side of a threshold of four levels is searched with."""
         squares = len(self.rows.rank) ** 2
         if not effort:
             return max(LEAST_FIRST, FIRST_PAIRS * squares)
         return int(max(LEAST_PAIRS, SIDE_PAIRS * squares) * MORE**effort)
 
-    def _evaluate_outer(self, interval: OuterInterval, t: int = 0) -> Evaluated:
+    def _pairs_for_bound(self, effort: int) -> int:
+        """Return those of all levels: each one more needs them for both sides of the middle of every feature."""
+        return self._pairs_of(effort) * int((2 * len(self.rows.rank)) ** (self.depth - 4))
+
+    def _evaluate_outer(self, interval: OuterInterval, t: int = 0, most: int = 0) -> Evaluated:
         """Evaluate a threshold, the one in the middle of its interval where none is given, by searches of its sides.
+
+        Each is given the pairs of sides of the interval's effort, or ``most``.
 
         Where leaves have a least size, bounds that parts of the interval inherit are those of leaves of any size, and
         trees are looked for where these leave room.
@@ -651,7 +658,7 @@ class CoverSearch:
         rank = self.rows.rank[f]
         t = t or middle_threshold(np.sort(rank), interval.low, interval.high)
         bounds, values, pairs, ended = [interval.left, interval.right], [np.inf, np.inf], 0, True
-        most = min(self.most_pairs, self._pairs_of(interval.effort))
+        most = min(self.most_pairs, most or self._pairs_for_bound(interval.effort))
         trees: list[list[tuple[int, int]]] = [[], []]
         sides = [self.rows.subset(rank < t), self.rows.subset(rank >= t)]
         boxes = [None, None] if self.box is None else [self.box.below(side, f) for side in range(2)]
@@ -679,17 +686,21 @@ class CoverSearch:
         splits = under(f, t, trees[0], trees[1], self.depth) if np.isfinite(sum(values)) else []
         return Evaluated(ended, t, (bounds[0], bounds[1]), pairs, sum(values), splits)
 
-    def _evaluate_and_tell(self, interval: OuterInterval, t: int = 0) -> Evaluated:
+    def _evaluate_and_tell(self, interval: OuterInterval, t: int = 0, most: int = 0) -> Evaluated:
         """Evaluate a threshold, and tell at once what its tree loses; it is taken over in the order of its batch."""
-        found = self._evaluate_outer(interval, t)
+        found = self._evaluate_outer(interval, t, most)
         self.found_since = min(self.found_since, found.value + self.cost)
         return found
 
-    def _close_outer(self, interval: OuterInterval, found: Evaluated) -> None:
-        """Keep the tree that an evaluation found, and open what it leaves of the interval."""
+    def _keep(self, found: Evaluated) -> None:
+        """Keep the tree that an evaluation found, if it is better than the known one."""
         self.pairs += found.pairs
         if found.value < self._known - self.cost - self.tolerance:
             self._known, self.splits = found.value + self.cost, found.splits
+
+    def _close_outer(self, interval: OuterInterval, found: Evaluated) -> None:
+        """Keep the tree that an evaluation found, and open what it leaves of the interval."""
+        self._keep(found)
         known = self._known - self.cost - self.tolerance
         (left, right), t, f = found.bounds, found.t, interval.feature
         first, beyond = interval.low, interval.high
@@ -832,11 +843,11 @@ class CoverSearch:
             self._collect()
             return ended
         self._begin_outer()
-        # First a bound: the middle of each feature, with little effort, unless that alone would take all pairs.
-        if 2 * len(self.open) * self._pairs_of(0) <= self.most_pairs:
-            middles, self.open = [(interval, 0) for interval in self.open], []
-            if not self._search_batch(submit, middles, max_pairs):
-                return not self.open
+        # A bound takes longer the more levels there are; from five on, trees come first.
+        if self.depth == 4 and not self._bound_middles(submit, max_pairs):
+            return not self.open
+        if self.depth > 4:
+            self._look_for_trees(submit, [(interval, 0, self._pairs_of(0)) for interval in self.open])
         first, batches = None, 0
         if (smaller := self._smaller()) is not None:
             part = monotonic() + SHARE_OF_FEWER * (deadline - monotonic())
@@ -851,7 +862,13 @@ class CoverSearch:
             root = self._grow(smaller)
             if self.interrupted or monotonic() >= deadline:
                 return False
-            first = self._pop_at(*root)
+            if self.depth == 4:
+                first = self._pop_at(*root)
+            elif root[0] >= 0:
+                own = OuterInterval(0.0, 0.0, 0, root[0], root[1], root[1])
+                self._look_for_trees(submit, [(own, root[1], self._pairs_of(1))])
+        if self.depth > 4 and not self._bound_middles(submit, max_pairs):
+            return not self.open
         while True:
             # Deep trees take long: the first few are known before many are begun.
             batch: list[tuple[OuterInterval, int]] = []
@@ -867,6 +884,21 @@ class CoverSearch:
             batches += 1
             if not self._search_batch(submit, batch, max_pairs):
                 return not self.open and not self.is_stopped
+
+    def _look_for_trees(self, submit: Submit, calls: list[tuple[OuterInterval, int, int]]) -> None:
+        """Evaluate thresholds for their trees alone."""
+        for found in submit(self._evaluate_and_tell, calls):
+            self._keep(found)
+
+    def _bound_middles(self, submit: Submit, max_pairs: int | None) -> bool:
+        """Evaluate the middle of each feature with little effort, for a bound; return whether the search is to go on.
+
+        Nothing is done where that would take all pairs.
+        """
+        if 2 * len(self.open) * self._pairs_for_bound(0) > self.most_pairs:
+            return True
+        middles, self.open = [(interval, 0) for interval in self.open], []
+        return self._search_batch(submit, middles, max_pairs)
 
     def _search_batch(
         self, submit: Submit, batch: list[tuple[OuterInterval, int]], max_pairs: int | None

@@ -1,5 +1,6 @@
 """The exact search by vector walks against enumeration and plain loops, and how it is stopped."""
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 from time import sleep
@@ -251,11 +252,11 @@ def test_four_levels_begin_with_a_bound_and_the_best_tree_of_three(loss, monkeyp
     monkeypatch.setattr(cover_search, "WATCHED_EVERY", 0.001)
     evaluate = cover_search.CoverSearch._evaluate_outer
 
-    def noted(search, interval, t=0):
+    def noted(search, interval, t=0, most=0):
         if t > 0:
             at.append(interval.feature)
             seen.append((search.incumbent, search.bound))
-        return evaluate(search, interval, t)
+        return evaluate(search, interval, t, most)
 
     monkeypatch.setattr(cover_search.CoverSearch, "_evaluate_outer", noted)
     four = exact_search(problem, 4, on_progress=lambda *_: len(at) > 0)
@@ -264,6 +265,28 @@ def test_four_levels_begin_with_a_bound_and_the_best_tree_of_three(loss, monkeyp
     assert at_most(four.bound, four.value)
     assert at_most(four.value, three.value)
     assert at[0] == problem.thresholds.feature[three.chosen[0]]
+
+
+def test_a_tree_is_told_before_the_others_of_its_batch_are_found(monkeypatch):
+    problem, told, n_evaluated = medium(0, n=400), threading.Event(), 0
+    monkeypatch.setattr(cover_search, "WATCHED_EVERY", 0.001)
+    evaluate = cover_search.CoverSearch._evaluate_outer
+
+    def slow_after_the_first(search, interval, t=0, most=0):
+        nonlocal n_evaluated
+        n_evaluated += 1
+        assert n_evaluated == 1 or told.wait(timeout=30)
+        return evaluate(search, interval, t, most)
+
+    def note(value, bound, nodes):
+        if at_most(value + 0.5, best):  # an error less
+            told.set()
+
+    monkeypatch.setattr(cover_search.CoverSearch, "_evaluate_outer", slow_after_the_first)
+    best = exact_search(problem, 2).value
+    result = exact_search(problem, 4, best=best, threads=1, on_progress=note)
+    assert told.is_set()
+    assert at_most(result.value, best)
 
 
 def test_leaf_sizes_cost_few_more_pairs():
