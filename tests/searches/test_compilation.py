@@ -168,3 +168,59 @@ def test_variations_of_what_was_compiled_compile_nothing(tmp_path):
     assert first > 0
     assert solved >= 20
     assert again == 0
+
+
+#: Compiles for a problem, and then counts what is compiled while it is searched.
+MANY_CLASSES = """
+import json
+
+import numpy as np
+from numba.core import event
+
+from mipforest.data import Dataset
+from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.objectives.leaf_losses import ClassLoss
+from mipforest.problem.structure import UnivariateProblem
+from mipforest.searches.exact.search import compile_kernels, exact_search, rows_of
+from mipforest.time_budget import TimeBudget
+
+class Compilations(event.Listener):
+    count = 0
+    def on_start(self, event):
+        Compilations.count += 1
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Compilations())
+rng, first, again = np.random.default_rng(0), 0, []
+for n, N_min, weight in ((25_000, 1, None), (25_000, 1, 0.7), (200, 3, None)):
+    data = Dataset.from_arrays(rng.random((n, 2)), rng.integers(0, 5, n))
+    weights = None if weight is None else np.full(n, weight)
+    problem = UnivariateProblem(
+        thresholds=find_thresholds(data), y=data.y, loss=ClassLoss(), N_min=N_min, weight=weights
+    )
+    assert bool(rows_of(problem)[0].n_bins) == (n > 1000)
+    for depth in (3, 4):
+        compile_kernels(TimeBudget(), problem, depth)
+        first, Compilations.count = first + Compilations.count, 0
+        assert exact_search(problem, depth, most_nodes=40).nodes > 0
+        again.append(Compilations.count)
+        Compilations.count = 0
+print(json.dumps([first, again]))
+"""
+
+
+@pytest.mark.slow  # compiles for some 40 s
+def test_what_a_search_of_many_classes_runs_is_compiled_before(tmp_path):
+    environment = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": str(Path(mipforest.__file__).parents[1]),
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", MANY_CLASSES], env=environment, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    first, again = json.loads(ran.stdout.splitlines()[-1])
+    assert first > 0
+    assert set(again) == {0}

@@ -145,7 +145,9 @@ def tiny_rows(loss: LeafLoss, real: DistinctRows | None) -> DistinctRows:
         value = np.add.outer(np.arange(4.0), np.arange(V)) % 2 + part
         rows = replace(rows, loss=real.loss, of_classes=False, value=value)
     if real.of_classes and real.n_classes > 2:
-        rows = replace(rows, n_classes=3)
+        # Sums of more than three are of whole numbers, where weights are.
+        weights = np.array([1.0, 1.0 if real.is_whole else 0.5])
+        rows = replace(rows, n_classes=min(4, real.n_classes), value=rows.value * weights)
     # What is compiled depends on the types of weights and ranks, and on leaf sizes.
     most = int(real.n_values.max(initial=1))
     n_values = np.full(1, most) if most > MAX_SHORT_RANKS else rows.n_values
