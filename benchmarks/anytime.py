@@ -1,4 +1,4 @@
-"""Trees and bounds of `exact-search` over time, at depths four and five, beside the anytime search CA-ConTree.
+"""Trees and bounds of ``exact-search`` over time, at depths four and five, beside the anytime search CA-ConTree.
 
     python benchmarks/anytime.py --large FOLDER [--python INTERPRETER] [--numbers FOLDER] --results FILE
                                  [--depths 4 5] [--threads 1] [--output docs/benchmarks/anytime.md]

@@ -396,7 +396,7 @@ within {limit:g} s on the clock. HiGHS has {highs_limit:g} s. Proven at depth tw
 {table}
 """
 
-LONGER = """## {limit:g} s, {threads} threads
+LONGER = """## With {limit:g} s and {threads} threads
 
 Of the {open} solves above without a proof, {n} have had {limit:g} s on the clock and {threads} threads (`--long`).
 Proven by that: {proven}. Values of two features per split are errors.

@@ -844,10 +844,12 @@ class CoverSearch:
             return ended
         self._begin_outer()
         # A bound takes longer the more levels there are; from five on, trees come first.
-        if self.depth == 4 and not self._bound_middles(submit, max_pairs):
+        if self.depth == 4:
+            goes_on = self._bound_middles(submit, max_pairs)
+        else:
+            goes_on = self._look_for_trees(submit, [(i, 0, self._pairs_of(0)) for i in self.open], max_pairs)
+        if not goes_on:
             return not self.open
-        if self.depth > 4:
-            self._look_for_trees(submit, [(interval, 0, self._pairs_of(0)) for interval in self.open])
         first, batches = None, 0
         if (smaller := self._smaller()) is not None:
             part = monotonic() + SHARE_OF_FEWER * (deadline - monotonic())
@@ -866,7 +868,8 @@ class CoverSearch:
                 first = self._pop_at(*root)
             elif root[0] >= 0:
                 own = OuterInterval(0.0, 0.0, 0, root[0], root[1], root[1])
-                self._look_for_trees(submit, [(own, root[1], self._pairs_of(1))])
+                if not self._look_for_trees(submit, [(own, root[1], self._pairs_of(1))], max_pairs):
+                    return not self.open
         if self.depth > 4 and not self._bound_middles(submit, max_pairs):
             return not self.open
         while True:
@@ -885,10 +888,16 @@ class CoverSearch:
             if not self._search_batch(submit, batch, max_pairs):
                 return not self.open and not self.is_stopped
 
-    def _look_for_trees(self, submit: Submit, calls: list[tuple[OuterInterval, int, int]]) -> None:
-        """Evaluate thresholds for their trees alone."""
+    def _look_for_trees(
+        self, submit: Submit, calls: list[tuple[OuterInterval, int, int]], max_pairs: int | None
+    ) -> bool:
+        """Evaluate thresholds for their trees alone; return whether the search is to go on."""
         for found in submit(self._evaluate_and_tell, calls):
             self._keep(found)
+        return self._goes_on(max_pairs)
+
+    def _goes_on(self, max_pairs: int | None) -> bool:
+        return not (self.is_stopped or (max_pairs is not None and self.pairs >= max_pairs))
 
     def _bound_middles(self, submit: Submit, max_pairs: int | None) -> bool:
         """Evaluate the middle of each feature with little effort, for a bound; return whether the search is to go on.
@@ -909,7 +918,7 @@ class CoverSearch:
         for (interval, _), found in zip(batch, results, strict=True):
             self._close_outer(interval, found)
         self._taken = np.inf
-        return not (self.is_stopped or (max_pairs is not None and self.pairs >= max_pairs))
+        return self._goes_on(max_pairs)
 
     # ------------------------------------------------------------------ trees
 
