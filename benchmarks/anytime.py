@@ -26,8 +26,11 @@ import numpy as np
 #: Seconds after which the page says what is known.
 AFTER = (1.0, 10.0, 60.0)
 
-#: Decimals of values of squared losses are cut off at this many digits.
+#: Digits of a value on the page.
 DIGITS = 6
+
+#: Columns of a search.
+OWN = ("data", "n x p", *(f"{seconds:g} s" for seconds in AFTER), "proven in")
 
 
 def work(file: str, depth: int, limit: float) -> None:
@@ -98,15 +101,6 @@ def known_after(events: Sequence[Sequence[float]], seconds: float) -> float:
     return values[-1] if values else np.nan
 
 
-def primal_integral(events: Sequence[Sequence[float]], best: float, limit: float) -> float:
-    """Return the mean of the primal gap (value - best) / value until a limit, in percent; 100 before the first tree."""
-    ends = [*(when for when, _ in events[1:]), limit]
-    total = min(events[0][0], limit) if events else limit
-    for (begin, value), end in zip(events, ends, strict=True):
-        total += max(0.0, min(end, limit) - begin) * ((value - best) / value if value > best else 0.0)
-    return float(100.0 * total / limit)
-
-
 def written(found: dict[str, Any], seconds: float) -> str:
     """Write the value after some seconds, and the bound where it is not proven by then."""
     value, bound = (known_after(found[name], seconds) for name in ("events", "bounds"))
@@ -125,18 +119,24 @@ def solved_in(found: dict[str, Any]) -> str:
     return f"{found['seconds']:.1f}" if found["proven"] else ""
 
 
+def row_of(data: Any, found: dict[str, Any]) -> list[str]:
+    """Return the cells of a search, by :data:`OWN`."""
+    return [
+        data.name,
+        f"{data.n} x {data.p}",
+        *(written(found, seconds) for seconds in AFTER),
+        solved_in(found),
+    ]
+
+
 def of_classes(runs: list[tuple[Any, dict[str, Any], dict[str, Any] | None]], depth: int) -> str:
     """Return the section of a depth."""
+    from exact_search import primal_integral
     from markdown import table
 
     rows, not_worse, beside = [], [0 for _ in AFTER], 0
     for data, own, other in runs:
-        row = [
-            data.name,
-            f"{data.n} x {data.p}",
-            *(written(own, seconds) for seconds in AFTER),
-            solved_in(own),
-        ]
+        row = row_of(data, own)
         if other is not None:
             best = min(own["events"][-1][1], other["events"][-1][1])
             assert not (own["proven"] and other["proven"]) or own["events"][-1][1] == other["events"][-1][1]
@@ -152,7 +152,7 @@ def of_classes(runs: list[tuple[Any, dict[str, Any], dict[str, Any] | None]], de
             ]
             beside += 1
         rows.append(row)
-    header = ["data", "n x p", *(f"{seconds:g} s" for seconds in AFTER), "proven in"]
+    header = [*OWN]
     if beside:
         header += [f"CA-ConTree {seconds:g} s" for seconds in AFTER] + ["proven in"]
         header += [f"integral {seconds:g} s" for seconds in AFTER]
@@ -176,19 +176,17 @@ def of_numbers(runs: list[tuple[Any, dict[str, Any]]], depth: int) -> str:
     """Return the section of squared losses."""
     from markdown import table
 
-    rows = [
-        [data.name, f"{data.n} x {data.p}", *(written(own, seconds) for seconds in AFTER), solved_in(own)]
-        for data, own in runs
-    ]
-    header = ["data", "n x p", *(f"{seconds:g} s" for seconds in AFTER), "proven in"]
+    rows = [row_of(data, own) for data, own in runs]
     proven = sum(own["proven"] for _, own in runs)
-    return f"## Numbers, squared loss, depth {depth}\n\nProven: {proven} of {len(runs)}.\n\n{table(header, rows)}\n"
+    return (
+        f"## Numbers, squared loss, depth {depth}\n\nProven: {proven} of {len(runs)}.\n\n{table(OWN, rows)}\n"
+    )
 
 
 def page(arguments: argparse.Namespace) -> str:
     """Search what is not known yet, and lay out the page."""
     from exact_search import LARGE_CLASSES, NUMBERS
-    from markdown import measured_with
+    from markdown import measured_with, version_in
     from results import Results
 
     from mipforest.data import load
@@ -225,9 +223,7 @@ def page(arguments: argparse.Namespace) -> str:
         sections.append(of_numbers([(data, own(data, depth, "squared")) for data in sets], depth))
     beside = ""
     if arguments.python is not None:
-        code = "from importlib.metadata import version; print(version('pytrees-rs'))"
-        done = subprocess.run([arguments.python, "-c", code], capture_output=True, text=True, check=True)
-        beside = f" pytrees-rs {done.stdout.strip()}."
+        beside = f" pytrees-rs {version_in(arguments.python, 'pytrees-rs')}."
     return HEAD.format(
         limit=AFTER[-1],
         threads="one thread" if threads == 1 else f"{threads} threads",

@@ -149,12 +149,12 @@ def timed(
     return outcome, process_time() - began
 
 
-def primal_integral(events: Sequence[tuple[float, float]], best: float, limit: float) -> float:
-    """Return the mean of the relative primal gap (value - best) / value over the time to a limit, in percent."""
-    total = 0.0
-    for (begin, value), (end, _) in zip(events, [*events[1:], (limit, 0.0)], strict=True):
+def primal_integral(events: Sequence[Sequence[float]], best: float, limit: float) -> float:
+    """Return the mean of the primal gap (value - best) / value until a limit, in percent; 100 before the first tree."""
+    total = min(events[0][0], limit) if events else limit
+    for (begin, value), end in zip(events, [*(when for when, _ in events[1:]), limit], strict=True):
         total += (min(end, limit) - min(begin, limit)) * ((value - best) / value if value > best else 0.0)
-    return 100.0 * total / limit
+    return float(100.0 * total / limit)
 
 
 def found(outcome: ExactResult, seconds: float) -> list[str]:

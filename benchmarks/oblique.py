@@ -351,8 +351,8 @@ def page(solves: Solves, folder: Path) -> str:
         *(miret(solves, folder, depth) for depth in (2, 3, 4)),
         oct_h(solves, folder),
         two_features(solves, folder),
+        with_more_time(solves),  # of what the others have left open
     ]
-    parts.append(with_more_time(solves))
     limits = (
         f"--limit {solves.limits['miret-2']:g} --lines-limit {solves.limits['two-features']:g} "
         f"--highs-limit {solves.highs_limit:g}"

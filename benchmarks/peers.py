@@ -247,9 +247,10 @@ def seconds_of(cell: str) -> float:
 
 
 def _version(name: str, python: str) -> str:
+    from markdown import version_in
+
     package = {"contree": "pycontree", "streed": "pystreed", "dl85": "pydl8.5", "gosdt": "gosdt"}[name]
-    code = f"from importlib.metadata import version; print(version({package!r}))"
-    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    return version_in(python, package)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

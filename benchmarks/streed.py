@@ -147,7 +147,7 @@ def sums(rows: list[list[str]], depths: Sequence[int]) -> str:
 
 def page(folder: Path, python: str, limit: int) -> str:
     """Run all sets and write the page."""
-    from markdown import measured_with, table
+    from markdown import measured_with, table, version_in
 
     found: dict[str, list[list[str]]] = {".csv": [], ".txt": []}
     for file in sorted(folder.iterdir(), key=lambda own: own.name.lower()):
@@ -176,8 +176,6 @@ and here it is 0. The sum of the seconds: {sums(times, OF_TIMES)}.
 
 {table(["data", "n x p", "depth", "deviance", "survival", "STreeD"], times)}"""
         )
-    code = "from importlib.metadata import version; print(version('pystreed'))"
-    streed = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     return f"""# {"Survival trees" if times and not classes else "Trees"} of indicators beside STreeD
 
 Trees of `exact-search` on the sets of features of two values that STreeD ships: processor seconds of a fit with one
@@ -186,7 +184,7 @@ with a proof, too. Where STreeD's tree has another loss, that is in brackets.
 
 {(chr(10) * 2).join(sections)}
 
-{measured_with(["mipforest", "numpy"])} pystreed {streed}.
+{measured_with(["mipforest", "numpy"])} pystreed {version_in(python, "pystreed")}.
 Run again: `python benchmarks/streed.py FOLDER --python INTERPRETER --output FILE`.
 """
 

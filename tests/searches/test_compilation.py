@@ -114,17 +114,9 @@ def test_what_is_used_of_numba_beyond_its_documentation_is_there():
     assert callable(CompileResult._rebuild)
 
 
-#: Solves a problem of each kind of univariate trees, as ``mipforest compile`` does, and then variations of them.
-VARIATIONS = """
-import json
-from itertools import product
-
-import numpy as np
+#: Counts compilations.
+COUNTED = """
 from numba.core import event
-
-from mipforest.cli.compile import compiled, kinds_of
-from mipforest.data import Dataset
-from mipforest.problem.registry import get_formulation
 
 class Compilations(event.Listener):
     count = 0
@@ -134,6 +126,34 @@ class Compilations(event.Listener):
         pass
 
 event.register("numba:compile", Compilations())
+"""
+
+
+def printed_by(script, tmp_path):
+    """Run a script that counts compilations, in a process with a fresh cache; return what it prints last."""
+    environment = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": str(Path(mipforest.__file__).parents[1]),
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", COUNTED + script], env=environment, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+#: Solves a problem of each kind of univariate trees, as ``mipforest compile`` does, and then variations of them.
+VARIATIONS = """
+import json
+from itertools import product
+
+import numpy as np
+
+from mipforest.cli.compile import compiled, kinds_of
+from mipforest.data import Dataset
+from mipforest.problem.registry import get_formulation
+
 for model in ("oct", "ort"):
     for kind in kinds_of(model):
         assert not compiled(kind).failure
@@ -157,14 +177,7 @@ print(json.dumps([first, solved, Compilations.count]))
 
 @pytest.mark.slow  # compiles for some 25 s
 def test_variations_of_what_was_compiled_compile_nothing(tmp_path):
-    environment = {
-        **os.environ,
-        "NUMBA_CACHE_DIR": str(tmp_path),
-        "PYTHONPATH": str(Path(mipforest.__file__).parents[1]),
-    }
-    ran = subprocess.run([sys.executable, "-c", VARIATIONS], env=environment, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    first, solved, again = json.loads(ran.stdout.splitlines()[-1])
+    first, solved, again = printed_by(VARIATIONS, tmp_path)
     assert first > 0
     assert solved >= 20
     assert again == 0
@@ -175,7 +188,6 @@ MANY_CLASSES = """
 import json
 
 import numpy as np
-from numba.core import event
 
 from mipforest.data import Dataset
 from mipforest.heuristics.thresholds import find_thresholds
@@ -184,14 +196,6 @@ from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches.exact.search import compile_kernels, exact_search, rows_of
 from mipforest.time_budget import TimeBudget
 
-class Compilations(event.Listener):
-    count = 0
-    def on_start(self, event):
-        Compilations.count += 1
-    def on_end(self, event):
-        pass
-
-event.register("numba:compile", Compilations())
 rng, first, again = np.random.default_rng(0), 0, []
 for n, N_min, weight in ((25_000, 1, None), (25_000, 1, 0.7), (200, 3, None)):
     data = Dataset.from_arrays(rng.random((n, 2)), rng.integers(0, 5, n))
@@ -212,15 +216,6 @@ print(json.dumps([first, again]))
 
 @pytest.mark.slow  # compiles for some 40 s
 def test_what_a_search_of_many_classes_runs_is_compiled_before(tmp_path):
-    environment = {
-        **os.environ,
-        "NUMBA_CACHE_DIR": str(tmp_path),
-        "PYTHONPATH": str(Path(mipforest.__file__).parents[1]),
-    }
-    ran = subprocess.run(
-        [sys.executable, "-c", MANY_CLASSES], env=environment, capture_output=True, text=True
-    )
-    assert ran.returncode == 0, ran.stderr
-    first, again = json.loads(ran.stdout.splitlines()[-1])
+    first, again = printed_by(MANY_CLASSES, tmp_path)
     assert first > 0
     assert set(again) == {0}
