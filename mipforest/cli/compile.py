@@ -55,7 +55,7 @@ class Kind:
     def __str__(self) -> str:
         parts = [self.model, "" if self.depth is None else f"depth {self.depth}"]
         parts += [
-            "three classes" * (self.classes > 2),
+            {2: "", 3: "three classes", 4: "four classes"}[self.classes],
             "least leaf" * (self.N_min > 1),
             "weights" * self.weighted,
             "indicators" * self.indicators,
@@ -140,6 +140,9 @@ def kinds_of(name: str) -> list[Kind]:
     classes = (2, 3) if cls.task == "classification" else (2,)
     # Loops are compiled for the depth, operations for all else: those of three levels are those of two.
     operations = [Kind(name, 2, *own) for own in product(classes, (1, 2), (False, True))]
+    if cls.task == "classification":
+        # With least leaf sizes, more than three classes of whole weights are summed as whole numbers.
+        operations.append(Kind(name, 2, 4, 2))
     # Loops over pairs are compiled for counts and for sums.
     if cls.task in ("classification", "regression", "multi-output"):
         operations += [Kind(name, 2, K, indicators=True) for K in classes]

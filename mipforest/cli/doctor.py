@@ -194,8 +194,10 @@ def small_data(formulation: Formulation, classes: int = 2) -> Dataset:
     formulation
         The model.
     classes
-        2 or 3, of a model that predicts classes.
+        2, 3 or 4, of a model that predicts classes.
     """
+    import numpy as np
+
     from mipforest.data import Dataset, load
 
     task, data = formulation.task, load("iris")
@@ -206,6 +208,8 @@ def small_data(formulation: Formulation, classes: int = 2) -> Dataset:
     few = data.take(range(0, data.n, data.n // (40 if task == "prescription" else 15))).with_scaling(
         formulation.scaling
     )
+    if task == "classification" and classes > 3:
+        return Dataset.from_arrays(few.X_raw, np.arange(few.n) % classes, scaling=formulation.scaling)
     if task == "decision":
         gains = few.X_raw[:, :2] - few.X_raw[:, :2].mean(axis=0)
         return Dataset.from_arrays(few.X_raw, rewards=gains, scaling=formulation.scaling)
