@@ -79,6 +79,11 @@ class TreeCharges:
     coefficient_cost: float | None = None
     offset: float = 0.0
 
+    def __post_init__(self) -> None:
+        # Compiled loops and certificates take floats, and no whole numbers in their place.
+        for name in ("split_cost", "unit"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+
     @property
     def weights(self) -> FloatArray:
         """(n,) weights of the samples."""

@@ -258,7 +258,7 @@ class CoverSearch:
         self.most_pairs = most_pairs
         #: Pairs of sides that were evaluated, and whether the caller stopped the search.
         self.pairs, self.interrupted = 0, False
-        #: Loss of the best tree that evaluations have found which are still to be closed.
+        #: Loss of the best tree of all evaluations, those that are still to be closed included.
         self.found_since = np.inf
         # Rows that lose nothing may be missing: where any size will do, a leaf without rows is none too small.
         is_leaf = not self._has_to_split and (rows.N_min == 1 or rows.size.sum() >= rows.N_min)

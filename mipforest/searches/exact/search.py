@@ -233,7 +233,7 @@ def exact_search(
         """Return bounds that rounding errors cannot have raised, in units of the objective."""
         return np.maximum(0.0, (bound + base) / unit - slack * ROUNDING)
 
-    cost, tolerance, lost = float(problem.split_cost), slack * TOLERANCE * unit, ""
+    cost, tolerance, lost = problem.split_cost, slack * TOLERANCE * unit, ""
     on_workers = dask is not None and depth >= LEAST_ON_WORKERS and most_nodes is None
     kind = SlicedSearch if on_workers else search_for(rows, depth)
     known = best * unit - base

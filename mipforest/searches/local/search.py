@@ -545,7 +545,7 @@ def samples_of(
         value=np.ascontiguousarray(charged.statistics),
         target=charged.target,
         place=place,
-        split_cost=float(problem.split_cost) / _counted(problem),
+        split_cost=problem.split_cost / _counted(problem),
         margin=problem.margin or 0.0,
         tie=charged.tie,
         tolerance=max(tolerance, COARSE * charged.unit) if many else tolerance,

@@ -289,6 +289,13 @@ def test_a_tree_is_told_before_the_others_of_its_batch_are_found(monkeypatch):
     assert at_most(result.value, best)
 
 
+def test_a_whole_number_is_a_cost_of_splits():
+    """Loops that are called by address would read it as another number."""
+    problem = replace(medium(0), split_cost=1)
+    assert isinstance(problem.split_cost, float)
+    assert same(exact_search(problem, 3).value, exact_search(replace(problem, split_cost=1.0), 3).value)
+
+
 def test_leaf_sizes_cost_few_more_pairs():
     """Of thresholds that leaf sizes forbid, bounds of no worth would be inherited otherwise."""
     free = medium(0, n=400, K=2)
