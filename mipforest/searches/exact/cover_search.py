@@ -191,6 +191,9 @@ class Evaluated:
     value, splits
         Sum of the losses of both sides with a better tree than was known, and its splits in heap order; infinite and
         anything where there is none.
+    of_pairs
+        (2, 2, T) by sums over pairs of thresholds, lower bounds on the trees below both sides of the threshold and of
+        every other one.
     """
 
     ended: bool
@@ -199,6 +202,7 @@ class Evaluated:
     pairs: int
     value: float
     splits: list[tuple[int, int]]
+    of_pairs: FloatArray | None = None
 
 
 class CoverSearch:
@@ -1041,9 +1045,10 @@ def middle_threshold(ranks: Int32Array, low: int, high: int) -> int:
 def under(
     f: int, t: int, left: list[tuple[int, int]], right: list[tuple[int, int]], depth: int
 ) -> list[tuple[int, int]]:
-    """Return the nodes of a tree in heap order from its root's split and the nodes of both subtrees."""
+    """Return the nodes of a tree in heap order from its root's split and the nodes of both subtrees, -1 if missing."""
     nodes = [(f, t)]
     for level in range(depth - 1):
         first, beyond = 2**level - 1, 2 ** (level + 1) - 1
-        nodes += left[first:beyond] + right[first:beyond]
+        for own in (left[first:beyond], right[first:beyond]):
+            nodes += own + [(-1, -1)] * (beyond - first - len(own))
     return nodes

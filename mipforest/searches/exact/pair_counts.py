@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -50,7 +50,7 @@ from mipforest.searches.exact.cover_search import (
     on_this_thread,
     under,
 )
-from mipforest.searches.exact.covers import DONE, FLAG, STOPPED
+from mipforest.searches.exact.covers import DONE, FLAG, NO_LIMIT, STOPPED
 from mipforest.searches.exact.plain import loss_of_rest
 from mipforest.searches.exact.tables import DistinctRows, bits_of_classes, fit_bits
 from mipforest.searches.exact.walks import count_common
@@ -58,6 +58,9 @@ from mipforest.searches.leaf_sums import POISSON, kind_of_loss, may_skip
 
 #: Most thresholds of a table: the sums of their pairs are held in memory.
 MOST = 3000
+
+#: Most thresholds of a table of whose pairs all bounds are kept.
+MOST_OF_PAIRS = 1000
 
 #: Measured: thresholds of a feature that covers evaluate, in those of a bisection; the same for both sides of a root of
 #: three levels, in the product of both levels.
@@ -72,6 +75,21 @@ BLOCK = 32
 
 
 # ---------------------------------------------------------------------- sums over pairs
+
+
+@kernel
+def _count_pairs(bits: Any, mask: Any, starts: Any, work: Any, counts: Any) -> None:
+    T, W = bits.shape
+    for j in range(T):
+        for w in range(W):
+            work[j, w] = bits[j, w] & mask[w]
+    for first in range(0, T, BLOCK):
+        for other in range(0, first + 1, BLOCK):  # pairs are written twice, which is fast in blocks
+            for j in range(first, min(first + BLOCK, T)):
+                for k in range(other, min(other + BLOCK, j + 1)):
+                    for c in range(len(starts) - 1):
+                        count = count_common(work[j], bits[k], starts[c], starts[c + 1])
+                        counts[c, j, k] = counts[c, k, j] = np.int32(count)
 
 
 @entry
@@ -97,20 +115,10 @@ def count_pairs(
     counts
         (K, T, T) written.
     """
-    T, W = bits.shape
-    for j in range(T):
-        for w in range(W):
-            work[j, w] = bits[j, w] & mask[w]
-    for first in range(0, T, BLOCK):
-        for other in range(0, first + 1, BLOCK):  # pairs are written twice, which is fast in blocks
-            for j in range(first, min(first + BLOCK, T)):
-                for k in range(other, min(other + BLOCK, j + 1)):
-                    for c in range(len(starts) - 1):
-                        count = count_common(work[j], bits[k], starts[c], starts[c + 1])
-                        counts[c, j, k] = counts[c, k, j] = np.int32(count)
+    _count_pairs(bits, mask, starts, work, counts)
 
 
-#: Sums over pairs of thresholds, and counts.
+#: Sums over pairs of thresholds, or counts.
 Sums = FloatArray | Int32Array
 
 
@@ -133,6 +141,9 @@ class PairTables:
     moved
         (T, T) the most that a loss changes by where the rows from the first threshold on that are not from the second
         one on change sides; infinite where it is not bounded.
+    bits, start
+        (T, W) rows from each threshold on, by bits, and (K + 1,) first word of each class; empty where rows are not
+        counted.
     """
 
     feature: IntArray
@@ -142,11 +153,10 @@ class PairTables:
     sums: Sums
     sizes: FloatArray
     moved: FloatArray
+    bits: NDArray[np.uint64]
+    start: IntArray
     _rows: DistinctRows
     _value: FloatArray
-    _bits: NDArray[np.uint64]
-    _starts: IntArray
-    _row_of_bit: IntArray
 
     @classmethod
     def of(cls, rows: DistinctRows, *, alike: bool) -> PairTables:
@@ -159,17 +169,17 @@ class PairTables:
     @property
     def is_counted(self) -> bool:
         """Whether the sums are counts of rows by class, (K, T, T)."""
-        return len(self._starts) > 0
+        return len(self.start) > 0
 
-    def pairs_of(self, chosen: BoolArray) -> tuple[Sums, FloatArray]:
-        """Return sums (T, T, V), or counts (K, T, T), and sizes (T, T) of the pairs of some rows (n,)."""
-        if self.is_counted:
-            mask = _packed(chosen[None], self._row_of_bit, self._bits.shape[1])[0]
-            counts = np.empty((len(self._starts) - 1, *self.right.shape[:1] * 2), np.int32)
-            count_pairs(self._bits, mask, self._starts, np.empty_like(self._bits), counts)
-            return counts, counts.sum(axis=0).astype(np.float64) if len(self.sizes) else self.sizes
+    def pairs_of(self, chosen: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Return sums (T, T, V) and sizes (T, T) of the pairs of some rows (n,)."""
         size = self._rows.size[chosen].astype(np.float64)
         return _products(self.right[:, chosen], self._value[chosen], size if len(self.sizes) else None)
+
+    def part(self, rows: DistinctRows, chosen: BoolArray, *, alike: bool) -> PairTables:
+        """Return the tables of those rows that are some of these (n,)."""
+        right = np.compress(chosen, self.right, axis=1)
+        return _with_sums(rows, self.feature, self.threshold, self.place, right, alike=alike)
 
     def total_of(self, chosen: BoolArray) -> tuple[FloatArray, float]:
         """Return the sums (V,) of some rows (n,), and the number of their samples."""
@@ -186,10 +196,9 @@ def _products(right: BoolArray, value: FloatArray, size: FloatArray | None) -> t
 
 
 def _packed(right: BoolArray, place: IntArray, n_words: int) -> NDArray[np.uint64]:
-    """Return rows (..., n) by the bits of words (..., W): entry b of ``place`` is the row of bit b, -1 for none."""
-    spread = np.where(place >= 0, right[..., place], False)
-    packed = np.packbits(spread, axis=-1, bitorder="little")
-    return np.ascontiguousarray(packed).view(np.uint64).reshape(*right.shape[:-1], n_words)
+    """Return rows (m, n) by the bits of words (m, W): entry b of ``place`` is the row of bit b, -1 for none."""
+    spread = np.take(np.pad(right, ((0, 0), (0, 1))), place, axis=1)  # the last one is none
+    return np.packbits(spread, axis=1, bitorder="little").view(np.uint64).reshape(len(right), n_words)
 
 
 #: Tables by their rows.
@@ -201,28 +210,41 @@ def _tables_of(rows: DistinctRows, *, alike: bool) -> PairTables:
     feature = np.repeat(np.arange(len(n_of)), n_of)
     threshold = np.concatenate([np.arange(1, U) for U in rows.n_values])
     right = rows.rank[feature] >= threshold[:, None]
-    at = np.arange(len(feature))
-    if alike and rows.rank.shape[1]:
+    return _with_sums(rows, feature, threshold, np.arange(len(feature)), right, alike=alike)
+
+
+def _with_sums(
+    rows: DistinctRows, feature: IntArray, threshold: IntArray, place: IntArray, right: BoolArray, *, alike: bool
+) -> PairTables:
+    """Return the tables of rows and thresholds, of which ``place`` tells where those of all features are."""
+    if alike and right.shape[1]:
         # Two sides are exchanged so that the first row is on the left.
+        seen: dict[bytes, int] = {}
         packed = np.packbits(right ^ right[:, :1], axis=1)
-        _, first, at = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        feature, threshold, right = feature[first[order]], threshold[first[order]], right[first[order]]
-        at = np.argsort(order)[at.ravel()]
-    value, n = np.ascontiguousarray(rows.statistics, dtype=np.float64), rows.rank.shape[1]
-    bits, starts, place = np.zeros((0, 0), np.uint64), np.zeros(0, np.int64), np.zeros(0, np.int64)
+        at = np.array([seen.setdefault(one.tobytes(), len(seen)) for one in packed])
+        first = np.unique(at, return_index=True)[1]
+        feature, threshold, right, place = feature[first], threshold[first], right[first], at[place]
+    none, of_rows = np.zeros((0, 0)), (rows, np.ascontiguousarray(rows.statistics, dtype=np.float64))
+    sums: Sums
     if _is_counted(rows):
-        place, starts = bits_of_classes(rows)
-        bits = _packed(right, place, int(starts[-1]))
-    none = np.zeros((0, 0))
-    sizes = np.zeros((1, 1)) if rows.N_min > 1 else none  # filled in below
-    whole = PairTables(feature, threshold, at, right, none, sizes, none, rows, value, bits, starts, place)
-    sums, sizes = whole.pairs_of(np.ones(n, dtype=bool))
-    both = sums.sum(axis=0) if whole.is_counted else _products(right, rows.moved[:, None], None)[0][:, :, 0]
+        of_bit, start = bits_of_classes(rows)
+        bits = _packed(right, of_bit, int(start[-1]))
+        sums = np.empty((len(start) - 1, len(right), len(right)), np.int32)
+        every = _packed(np.ones((1, len(rows.value)), dtype=bool), of_bit, int(start[-1]))[0]
+        count_pairs(bits, every, start, np.empty_like(bits), sums)
+        tables = PairTables(feature, threshold, place, right, sums, none, none, bits, start, *of_rows)
+        both = sums.sum(axis=0)
+    else:
+        bits, start = np.zeros((0, 0), np.uint64), np.zeros(0, np.int64)
+        sizes = np.zeros((1, 1)) if rows.N_min > 1 else none  # filled in below
+        tables = PairTables(feature, threshold, place, right, none, sizes, none, bits, start, *of_rows)
+        sums, sizes = tables.pairs_of(np.ones(len(rows.value), dtype=bool))
+        tables = replace(tables, sums=sums, sizes=sizes)
+        both = _products(right, rows.moved[:, None], None)[0][:, :, 0]
     moved = np.diag(both)[:, None] - both
     if not rows.predicts_labels:
         moved = np.where(moved > 0.5, np.inf, 0.0)
-    return replace(whole, sums=sums, sizes=sizes, moved=moved)
+    return replace(tables, moved=moved.astype(np.float64))
 
 
 def _is_counted(rows: DistinctRows) -> bool:
@@ -345,56 +367,215 @@ def _too_small(size: Any, N_min: Any) -> Any:
     return MANY if np.int32(0) < size < N_min else np.int32(0)
 
 
+class PairCounts(NamedTuple):
+    """Tables of classes that are counted by bits, and what nodes may split on.
+
+    Attributes
+    ----------
+    bits, start
+        (T, W) rows from each threshold on, by bits, and (K + 1,) first word of each class.
+    every, whole
+        (K, T, T) counts of all rows from both thresholds of a pair on, and (K,) of all rows.
+    moved
+        As in :class:`PairTables`.
+    use, group
+        (|B|, T + 1) whether each node may split on a threshold, and whether it has to split; (T,) number of the
+        thresholds that come once on a path, -1 for others.
+    """
+
+    bits: NDArray[np.uint64]
+    start: IntArray
+    every: Int32Array
+    whole: Int32Array
+    moved: FloatArray
+    use: NDArray[np.uint8]
+    group: IntArray
+
+
+class PairWork(NamedTuple):
+    """What the evaluation of roots works in.
+
+    Attributes
+    ----------
+    words, counts
+        (T, W) and (2, K, T, T) rows of a side and their counts by pairs, of the left side first.
+    lines, whole
+        (8 + K, T) and (K,).
+    by_root
+        (T,) fewest errors of trees of two levels by their roots.
+    """
+
+    words: NDArray[np.uint64]
+    counts: Int32Array
+    lines: Int32Array
+    whole: Int32Array
+    by_root: FloatArray
+
+
+class OpenRoots(NamedTuple):
+    """Roots of three levels, and the best tree of what was evaluated.
+
+    Attributes
+    ----------
+    of_side
+        (2, T) lower bounds on the losses of both sides of each root.
+    is_open, is_evaluated
+        (T,) whether a better tree may have the root, and whether it was evaluated.
+    known, best
+        (1,) errors of the best tree less the cost of its root, and (3,) thresholds of its upper nodes, if it was found
+        here; -1 for a leaf.
+    pairs
+        (1,) thresholds whose pairs were counted.
+    """
+
+    of_side: FloatArray
+    is_open: NDArray[np.uint8]
+    is_evaluated: NDArray[np.uint8]
+    known: FloatArray
+    best: IntArray
+    pairs: IntArray
+
+
+@kernel
+def _best_roots_of_classes(
+    tables: PairCounts, counts: Any, whole: Any, cost: float, N_min: int, node: int, above: int, work: PairWork
+) -> None:  # fmt: skip
+    """Find the fewest errors of trees of two levels by their roots, beside the root's cost, from counts of some rows.
+
+    ``node`` is the root's number, and ``above`` the group of the split above it.
+    """
+    use, group, lines, by_root = tables.use, tables.group, work.lines, work.by_root
+    K, T, least, is_sized = len(whole), counts.shape[1], np.int32(N_min), N_min > 1
+    off_left, off_right = lines[0], lines[1]
+    both, rest, on, off, n_both, n_on = lines[2], lines[3], lines[4], lines[5], lines[6], lines[7]
+    for k in range(T):
+        is_again = above >= 0 and group[k] == above
+        off_left[k] = MANY if is_again or use[2 * node + 1, k] == 0 else np.int32(0)
+        off_right[k] = MANY if is_again or use[2 * node + 2, k] == 0 else np.int32(0)
+        for c in range(K):
+            lines[8 + c, k] = counts[c, k, k]
+    for j in range(T):
+        by_root[j] = np.inf
+        if use[node, j] == 0 or (above >= 0 and group[j] == above):
+            continue
+        n_left, n_right, most_left, most_right = np.int32(0), np.int32(0), np.int32(0), np.int32(0)
+        for k in range(T):
+            both[k] = rest[k] = on[k] = off[k] = n_both[k] = n_on[k] = np.int32(0)
+        for c in range(K):
+            of_right = counts[c, j, j]
+            of_left = np.int32(whole[c] - of_right)
+            n_right, most_right = np.int32(n_right + of_right), max(most_right, of_right)
+            n_left, most_left = np.int32(n_left + of_left), max(most_left, of_left)
+            for k in range(T):
+                x = counts[c, j, k]
+                y = np.int32(lines[8 + c, k] - x)
+                both[k], rest[k] = max(both[k], x), max(rest[k], np.int32(of_right - x))
+                on[k], off[k] = max(on[k], y), max(off[k], np.int32(of_left - y))
+            if is_sized:
+                for k in range(T):
+                    n_both[k] += counts[c, j, k]
+                    n_on[k] += lines[8 + c, k] - counts[c, j, k]
+        if group[j] >= 0:
+            for k in range(T):
+                if group[k] == group[j]:
+                    both[k] = on[k] = -MANY
+        if is_sized:
+            for k in range(T):
+                both[k] -= _too_small(n_both[k], least) + _too_small(np.int32(n_right - n_both[k]), least)
+                on[k] -= _too_small(n_on[k], least) + _too_small(np.int32(n_left - n_on[k]), least)
+        best_left, best_right = MANY, MANY
+        for k in range(T):
+            best_right = min(best_right, np.int32(off_right[k] + n_right - both[k] - rest[k]))
+            best_left = min(best_left, np.int32(off_left[k] + n_left - on[k] - off[k]))
+        left = cost + best_left if best_left < MANY else np.inf
+        right = cost + best_right if best_right < MANY else np.inf
+        if use[2 * node + 1, T] == 0 and _too_small(n_left, least) == 0:
+            left = min(left, float(n_left - most_left))
+        if use[2 * node + 2, T] == 0 and _too_small(n_right, least) == 0:
+            right = min(right, float(n_right - most_right))
+        by_root[j] = left + right
+
+
 @entry
-def best_roots_of_two(
-    counts: Int32Array,
-    total: Int32Array,
-    cost: float,
-    N_min: int,
-    use: NDArray[np.uint8],
-    barred: Int32Array,
-    by_root: FloatArray,
-) -> None:
-    """Find the least errors of trees of two levels by their roots, of two classes; see :func:`best_roots`.
+def search_two(tables: PairCounts, cost: float, N_min: int, work: PairWork) -> None:
+    """Find the fewest errors of trees of two levels by their roots, beside the root's cost."""
+    _best_roots_of_classes(tables, tables.every, tables.whole, cost, N_min, 0, -1, work)
+
+
+@entry
+def search_three(
+    tables: PairCounts, cost: float, tolerance: float, gap: float, N_min: int, order: IntArray, most_pairs: int,
+    stop: IntArray, work: PairWork, roots: OpenRoots
+) -> int:  # fmt: skip
+    """Evaluate the open roots of trees of three levels in an order; return how it ended.
 
     Parameters
     ----------
-    counts, total
-        (2, T, T) rows of each class from both thresholds of a pair on, and (2,) of all.
-    cost, N_min, use, by_root
-        As for :func:`best_roots`; every sample is a row.
-    barred
-        (2, T) :data:`MANY` where a child, the left one first, may not split on a threshold, else 0.
+    cost, tolerance, gap
+        Cost of a split; losses closer than both others are not looked for.
+    N_min
+        Least number of samples in a leaf; every sample is a row where it is more than 1.
+    order
+        Some roots.
+    most_pairs, stop
+        How many pairs are enough, and whether to stop.
+
+    Returns
+    -------
+    :data:`DONE` or :data:`STOPPED`.
     """
-    T, least = counts.shape[1], np.int32(N_min)
-    c, d, is_sized = counts[0], counts[1], N_min > 1
-    for j in range(T):
-        by_root[j] = np.inf
-        if use[0, j] == 0:
+    use, group, moved = tables.use, tables.group, tables.moved
+    of_side, is_open, known, counts, own = roots.of_side, roots.is_open, roots.known, work.counts, work.whole
+    K, T = len(own), len(is_open)
+    inherits = N_min <= 1  # else roots have trees of their own
+    for q in range(T):
+        inherits = inherits and group[q] < 0
+    for i in range(len(order)):
+        r = order[i]
+        if is_open[r] == 0 or of_side[0, r] + of_side[1, r] >= known[0] - max(tolerance, gap):
             continue
-        right_c, right_d = c[j, j], d[j, j]
-        left_c, left_d = total[0] - right_c, total[1] - right_d
-        best_left, best_right = MANY, MANY
-        for k in range(T):
-            both_c, both_d = c[j, k], d[j, k]
-            rest_c, rest_d = right_c - both_c, right_d - both_d
-            lost = barred[1, k] + min(both_c, both_d) + min(rest_c, rest_d)
-            if is_sized:
-                lost += _too_small(both_c + both_d, least) + _too_small(rest_c + rest_d, least)
-            best_right = min(best_right, lost)
-            on_c, on_d = c[k, k] - both_c, d[k, k] - both_d
-            off_c, off_d = left_c - on_c, left_d - on_d
-            lost = barred[0, k] + min(on_c, on_d) + min(off_c, off_d)
-            if is_sized:
-                lost += _too_small(on_c + on_d, least) + _too_small(off_c + off_d, least)
-            best_left = min(best_left, lost)
-        left = cost + best_left if best_left < MANY else np.inf
-        right = cost + best_right if best_right < MANY else np.inf
-        if use[1, T] == 0 and _too_small(left_c + left_d, least) == 0:
-            left = min(left, float(min(left_c, left_d)))
-        if use[2, T] == 0 and _too_small(right_c + right_d, least) == 0:
-            right = min(right, float(min(right_c, right_d)))
-        by_root[j] = left + right
+        if stop[FLAG] != 0 or roots.pairs[0] >= most_pairs:
+            return STOPPED
+        roots.pairs[0] += T
+        _count_pairs(tables.bits, tables.bits[r], tables.start, work.words, counts[1])
+        for c in range(K):
+            for j in range(T):
+                for k in range(T):
+                    counts[0, c, j, k] = tables.every[c, j, k] - counts[1, c, j, k]
+        left, right, root_left, root_right = 0.0, 0.0, -1, -1
+        for side in range(2):
+            n, most = 0, 0
+            for c in range(K):
+                own[c] = counts[1, c, r, r] if side == 1 else tables.whole[c] - counts[1, c, r, r]
+                n, most = n + own[c], max(most, own[c])
+            _best_roots_of_classes(tables, counts[side], own, cost, N_min, 1 + side, group[r], work)
+            j = 0
+            for k in range(T):
+                if work.by_root[k] < work.by_root[j]:
+                    j = k
+            leaf = np.inf
+            if use[1 + side, T] == 0 and not 0 < n < N_min:
+                leaf = float(n - most)
+            loss = min(leaf, cost + work.by_root[j])
+            if not loss < leaf - tolerance:
+                j = -1
+            if side == 0:
+                left, root_left = loss, j
+            else:
+                right, root_right = loss, j
+        if left + right < known[0] - tolerance:
+            known[0] = left + right
+            roots.best[0], roots.best[1], roots.best[2] = r, root_left, root_right
+        roots.is_evaluated[r], is_open[r] = 1, 0
+        for q in range(T):
+            if inherits and is_open[q] != 0:
+                # Rows on the left of r that another root has on the right, and the other way round.
+                of_side[0, q] = max(of_side[0, q], left - moved[q, r])
+                of_side[1, q] = max(of_side[1, q], right - moved[r, q])
+            if of_side[0, q] + of_side[1, q] >= known[0] - tolerance:
+                is_open[q] = 0
+        of_side[0, r], of_side[1, r] = left, right
+    return DONE
 
 
 class PairSearch(CoverSearch):
@@ -409,9 +590,8 @@ class PairSearch(CoverSearch):
         super().__init__(*given, **named)
         _ = self.tables  # they say which roots there are
 
-    def _tables(self, known: object) -> PairTables:
-        del known  # of covers
-        rows, tables = self.rows, PairTables.of(self.rows, alike=self.box is None)
+    def _tables(self, known: Any) -> PairTables:
+        rows, tables = self.rows, known or PairTables.of(self.rows, alike=self.box is None)
         p, T, B = len(rows.rank), len(tables.feature), 2**self.depth - 1
         box = self.box or Box(np.ones((B, p), dtype=bool), np.zeros(B, dtype=bool), np.full(p, -1))
         #: (|B|, T + 1) what each node may split on, and whether it has to split; (T,) groups of thresholds.
@@ -421,7 +601,47 @@ class PairSearch(CoverSearch):
         self._kind = kind_of_loss(rows.loss)
         #: (2, T) lower bounds on the losses of both sides of each root, and whether it is open.
         self._of_side, self._is_open = np.zeros((2, T)), self._use[0, :T] > 0
+        #: (2, 2, T, T) of four levels, lower bounds on the trees of two levels below both sides of two thresholds.
+        self._of_pairs: FloatArray | None = None
+        if self.depth == 4 and self.box is None and rows.N_min <= 1 and T <= MOST_OF_PAIRS:
+            self._of_pairs = np.zeros((2, 2, T, T))
+        if tables.is_counted:
+            label, K = rows.value[:, 0].astype(np.int64), rows.n_classes
+            whole = np.bincount(label, rows.value[:, 1], K).astype(np.int32)
+            self._counts = PairCounts(
+                tables.bits, tables.start, tables.sums, whole, tables.moved, self._use, self._group
+            )
+            #: Roots of three levels that are evaluated on this thread.
+            self._roots_of_three = self._open_roots(self._of_side, self._is_open, self._known - self.cost)
         return tables
+
+    def _open_roots(self, of_side: FloatArray, is_open: BoolArray, known: float) -> OpenRoots:
+        return OpenRoots(
+            of_side=of_side,
+            is_open=is_open.view(np.uint8),
+            is_evaluated=np.zeros(len(is_open), np.uint8),
+            known=np.array([known]),
+            best=np.full(3, -1, np.int64),
+            pairs=np.zeros(1, np.int64),
+        )
+
+    def _work(self, sides: int) -> PairWork:
+        """Return memory for the evaluation of roots of two levels, or of some sides of roots of three."""
+        (T, W), K = self._counts.bits.shape, len(self._counts.whole)
+        return PairWork(
+            words=np.empty((T, W), np.uint64),
+            counts=np.empty((sides, K, T, T), np.int32),
+            lines=np.empty((8 + K, T), np.int32),
+            whole=np.empty(K, np.int32),
+            by_root=np.empty(T),
+        )
+
+    @property
+    def incumbent(self) -> float:
+        """Loss of the best tree."""
+        if self._has_tables and self.tables.is_counted and self.depth == 3:
+            return min(self._known, float(self._roots_of_three.known[0]) + self.cost)
+        return self._known
 
     @property
     def _least(self) -> float:
@@ -436,16 +656,7 @@ class PairSearch(CoverSearch):
         self, sums: Any, sizes: FloatArray, of: tuple[FloatArray, float], use: NDArray[np.uint8]
     ) -> FloatArray:
         """Return the least losses of trees of two levels by their roots; see :func:`best_roots`."""
-        by_root, N_min = np.empty(len(self._is_open)), self.rows.N_min
-        if self.tables.is_counted:
-            if len(sums) == 2 and (self._group < 0).all():
-                barred = np.where(use[1:, :-1] > 0, 0, MANY).astype(np.int32)
-                # What predicting a class costs are the rows of the other one.
-                whole = of[0][::-1].astype(np.int32)
-                best_roots_of_two(sums, whole, self.cost, N_min, use, barred, by_root)
-                return by_root
-            sums = np.ascontiguousarray((sums.sum(axis=0) - sums).transpose(1, 2, 0), dtype=np.float64)
-        work = np.empty((2, sums.shape[2]))
+        by_root, N_min, work = np.empty(len(self._is_open)), self.rows.N_min, np.empty((2, sums.shape[2]))
         best_roots(self._kind, sums, sizes, *of, self.cost, N_min, use, self._group, work, by_root)
         return by_root
 
@@ -462,8 +673,12 @@ class PairSearch(CoverSearch):
 
     def _of_all(self) -> FloatArray:
         """Return the least losses of all trees of two levels by their roots, beside the root's cost."""
-        tables, every = self.tables, np.ones(self.rows.rank.shape[1], dtype=bool)
+        tables, every = self.tables, np.ones(len(self.rows.value), dtype=bool)
         self.pairs += len(tables.feature)
+        if tables.is_counted:
+            work = self._work(0)
+            search_two(self._counts, self.cost, self.rows.N_min, work)
+            return work.by_root
         return self._by_root(tables.sums, tables.sizes, tables.total_of(every), self._use[:3])
 
     def _split(self, j: int) -> tuple[int, int]:
@@ -493,6 +708,14 @@ class PairSearch(CoverSearch):
         """Find the best trees of both sides of a root, or bounds that leave none that is better than the incumbent."""
         if self.depth > 3:
             return self._search_sides(r)
+        if self.tables.is_counted:
+            is_open = np.zeros(len(self._is_open), dtype=bool)
+            is_open[r] = True
+            own = self._open_roots(np.zeros_like(self._of_side), is_open, np.inf)
+            self._search_three(own, np.array([r]), 0.0, NO_LIMIT)
+            return Evaluated(
+                True, r, tuple(own.of_side[:, r].tolist()), int(own.pairs[0]), float(own.known[0]), self._splits(own)
+            )
         tables, losses, roots = self.tables, [0.0, 0.0], [-1, -1]
         right = tables.right[r]
         sums, sizes = tables.pairs_of(right)
@@ -514,34 +737,75 @@ class PairSearch(CoverSearch):
         splits = [self._split(r), *map(self._split, roots)]
         return Evaluated(True, r, (losses[0], losses[1]), len(right), sum(losses), splits)
 
+    def _splits(self, roots: OpenRoots) -> list[tuple[int, int]]:
+        """Return the splits of the best tree of three levels that was found."""
+        return [self._split(j) for j in roots.best.tolist()]
+
+    def _search_three(self, roots: OpenRoots, order: IntArray, gap: float, most_pairs: int) -> bool:
+        """Evaluate open roots of three levels by counts; return whether none is left."""
+        end = search_three(
+            self._counts, self.cost, self.tolerance, gap, self.rows.N_min, order, most_pairs, self.stop,
+            self._work(2), roots,
+        )  # fmt: skip
+        return bool(end == DONE)
+
     def _search_sides(self, r: int) -> Evaluated:
         """Search both sides of a root of more than three levels, each with what the other one leaves to be better."""
         rows, right, known = self.rows, self.tables.right[r], self._known - self.cost - self.tolerance
         bounds, values, pairs, ended = self._of_side[:, r].tolist(), [np.inf, np.inf], 0, True
         trees: list[list[tuple[int, int]]] = [[], []]
+        of_pairs = None if self._of_pairs is None else self._of_pairs[:, :, r].copy()
         for side, chosen in enumerate((~right, right)):
             box = None if self.box is None else self.box.below(side, self._split(r)[0])
             if self.box is not None and box is None:
                 bounds[side] = np.inf  # no tree of the box has this feature at its root
             if not ended or sum(bounds) >= known:
                 break
-            part = type(self)(
-                rows.subset(chosen), self.depth - 1, cost=self.cost, tolerance=self.tolerance,
+            some = rows.subset(chosen, ordered=False)  # the tree is completed in all rows
+            part = PairSearch(
+                some, self.depth - 1, tables=self.tables.part(some, chosen, alike=box is None), cost=self.cost, tolerance=self.tolerance,
                 incumbent=known - bounds[1 - side], box=box, stop=self.stop, most_pairs=self.most_pairs,
             )  # fmt: skip
+            if of_pairs is not None and part.tables is not None:
+                own, flip = self._numbers_in(part, chosen)
+                for b in range(2):
+                    np.maximum.at(part._of_side, (b ^ flip, own), of_pairs[side, b])
             ended = part.solve()
             pairs += part.pairs
             bounds[side] = max(bounds[side], part.bound)
+            if of_pairs is not None and part.tables is not None:
+                for b in range(2):
+                    of_pairs[side, b] = part._of_side[b ^ flip, own]
             if part.splits is not None:
-                values[side], trees[side] = part.incumbent, part.tree()
-        splits = under(*self._split(r), trees[0], trees[1], self.depth) if np.isfinite(sum(values)) else []
-        return Evaluated(ended, r, (bounds[0], bounds[1]), pairs, sum(values), splits)
+                values[side], trees[side] = part.incumbent, part.splits
+        splits = under(*self._split(r), *trees, self.depth - 1) if np.isfinite(sum(values)) else []
+        return Evaluated(ended, r, (bounds[0], bounds[1]), pairs, sum(values), splits, of_pairs)
+
+    def _numbers_in(self, part: PairSearch, chosen: BoolArray) -> tuple[IntArray, IntArray]:
+        """Return the number (T,) of each threshold in a search of some rows, and whether its sides are exchanged."""
+        first = self._first_thresholds()
+        own = part.tables.place[first[self.tables.feature] + self.tables.threshold - 1]
+        flip = self.tables.right[:, int(chosen.argmax())] != part.tables.right[own, 0]
+        return own, flip.astype(np.int64)
+
+    def _inherit_pairs(self, r: int, of_pairs: FloatArray) -> None:
+        """Raise the bounds on the trees of two levels below two splits by those of a root that was evaluated."""
+        assert self._of_pairs is not None
+        moved, open_roots = self.tables.moved, np.flatnonzero(self._is_open)
+        self._of_pairs[:, :, r] = of_pairs
+        for a, lost in enumerate((moved[:, r], moved[r])):
+            own = of_pairs[a, :, None, :] - lost[open_roots, None]
+            self._of_pairs[a][:, open_roots] = np.maximum(self._of_pairs[a][:, open_roots], own)
+        # The rows on side a of one split and on side b of another.
+        self._of_pairs = np.maximum(self._of_pairs, self._of_pairs.transpose(1, 0, 3, 2))
 
     def _close_root(self, found: Evaluated) -> None:
         """Keep the tree of a root that was evaluated, and raise the bounds of other roots."""
         r, bounds = found.t, found.bounds
         self.pairs += found.pairs
         self._is_open[r] = not found.ended
+        if found.of_pairs is not None:
+            self._inherit_pairs(r, found.of_pairs)
         if found.value + self.cost < self._known - self.tolerance:
             self._known, self.splits = found.value + self.cost, found.splits
         if self.rows.N_min <= 1 and (self._group < 0).all():  # else roots have trees of their own
@@ -567,6 +831,8 @@ class PairSearch(CoverSearch):
     def _search_roots(self, gap: float, submit: Submit, most: int = 1) -> bool:
         """Evaluate roots, some at a time, until none is left or the search is stopped; return whether none is left."""
         self._begin()
+        if self.depth == 3 and self.tables.is_counted and submit is on_this_thread:
+            return self._search_by_counts(gap)
         while roots := self._roots(gap):
             if self.stop[FLAG] or self.pairs >= self.most_pairs:
                 return False
@@ -576,9 +842,26 @@ class PairSearch(CoverSearch):
                 self._close_root(found)
         return True
 
+    def _search_by_counts(self, gap: float) -> bool:
+        """Evaluate roots of three levels, one after the other, until none is left or the search is stopped."""
+        roots, most = self._roots_of_three, self.most_pairs - self.pairs
+        if not self._order:
+            return False
+        ended = self._search_three(roots, np.array(self._order), gap * abs(self._known), most)
+        self.pairs += int(roots.pairs[0])
+        if roots.best[0] >= 0:
+            self._known, self.splits = float(roots.known[0]) + self.cost, self._splits(roots)
+        if self.rows.N_min <= 1 and (self._group < 0).all():
+            evaluated = np.flatnonzero(roots.is_evaluated).tolist()
+            self.evaluated += [(*self._split(r), *self._of_side[:, r].tolist()) for r in evaluated]
+        return ended
+
     def compile(self, *, is_long: bool, is_short: bool) -> None:  # noqa: ARG002
         """Run what is compiled."""
         self._two()
+        if self.depth == 3:
+            self._is_open[:] = True
+            self._search_roots(0.0, on_this_thread)
 
     # ------------------------------------------------------------------ run
 

@@ -105,14 +105,17 @@ class DistinctRows:
     n_bins: int = 0
     is_counted: bool = False
 
-    def subset(self, chosen: BoolArray) -> DistinctRows:
-        """Return some of the rows; ranks stay those of all."""
-        number = np.cumsum(chosen) - 1
-        order = self.order[chosen[self.order]].reshape(len(self.order), -1)
+    def subset(self, chosen: BoolArray, *, ordered: bool = True) -> DistinctRows:
+        """Return some of the rows; ranks stay those of all. Without ``ordered`` they are in no order (p, 0)."""
+        order = np.empty((len(self.order), 0), np.int32)
+        if ordered:
+            number = (np.cumsum(chosen) - 1).astype(np.int32)
+            own = np.take(self.order, np.flatnonzero(np.take(chosen, self.order)))  # faster than by conditions
+            order = np.take(number, own).reshape(len(self.order), -1)
         return replace(
             self,
-            rank=np.ascontiguousarray(self.rank[:, chosen]),
-            order=number[order].astype(np.int32),
+            rank=np.compress(chosen, self.rank, axis=1),
+            order=order,
             value=np.ascontiguousarray(self.value[chosen]),
             target=self.target[chosen],
             size=self.size[chosen],
