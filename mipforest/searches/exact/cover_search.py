@@ -687,7 +687,7 @@ class CoverSearch:
                     bounds[side] = max(bounds[side], part.bound)
                 if least == self.rows.N_min and part.splits is not None:
                     values[side], trees[side] = part.incumbent, part.tree()
-        splits = under(f, t, trees[0], trees[1], self.depth) if np.isfinite(sum(values)) else []
+        splits = under(f, t, trees[0], trees[1], depth=self.depth) if np.isfinite(sum(values)) else []
         return Evaluated(ended, t, (bounds[0], bounds[1]), pairs, sum(values), splits)
 
     def _evaluate_and_tell(self, interval: OuterInterval, t: int = 0, most: int = 0) -> Evaluated:
@@ -1043,7 +1043,7 @@ def middle_threshold(ranks: Int32Array, low: int, high: int) -> int:
 
 
 def under(
-    f: int, t: int, left: list[tuple[int, int]], right: list[tuple[int, int]], depth: int
+    f: int, t: int, left: list[tuple[int, int]], right: list[tuple[int, int]], *, depth: int
 ) -> list[tuple[int, int]]:
     """Return the nodes of a tree in heap order from its root's split and the nodes of both subtrees, -1 if missing."""
     nodes = [(f, t)]

@@ -214,7 +214,13 @@ def _tables_of(rows: DistinctRows, *, alike: bool) -> PairTables:
 
 
 def _with_sums(
-    rows: DistinctRows, feature: IntArray, threshold: IntArray, place: IntArray, right: BoolArray, *, alike: bool
+    rows: DistinctRows,
+    feature: IntArray,
+    threshold: IntArray,
+    place: IntArray,
+    right: BoolArray,
+    *,
+    alike: bool,
 ) -> PairTables:
     """Return the tables of rows and thresholds, of which ``place`` tells where those of all features are."""
     if alike and right.shape[1]:
@@ -357,8 +363,8 @@ def best_roots(
         by_root[j] = left + right
 
 
-#: More errors than rows.
-MANY = np.int32(1 << 29)
+#: More errors than rows; four times as many fit: a domain, a group and two leaves may all bar a split.
+MANY = np.int32(1 << 28)
 
 
 @kernel
@@ -608,8 +614,9 @@ class PairSearch(CoverSearch):
         if tables.is_counted:
             label, K = rows.value[:, 0].astype(np.int64), rows.n_classes
             whole = np.bincount(label, rows.value[:, 1], K).astype(np.int32)
+            counts = np.asarray(tables.sums, dtype=np.int32)
             self._counts = PairCounts(
-                tables.bits, tables.start, tables.sums, whole, tables.moved, self._use, self._group
+                tables.bits, tables.start, counts, whole, tables.moved, self._use, self._group
             )
             #: Roots of three levels that are evaluated on this thread.
             self._roots_of_three = self._open_roots(self._of_side, self._is_open, self._known - self.cost)
@@ -714,7 +721,12 @@ class PairSearch(CoverSearch):
             own = self._open_roots(np.zeros_like(self._of_side), is_open, np.inf)
             self._search_three(own, np.array([r]), 0.0, NO_LIMIT)
             return Evaluated(
-                True, r, tuple(own.of_side[:, r].tolist()), int(own.pairs[0]), float(own.known[0]), self._splits(own)
+                True,
+                r,
+                tuple(own.of_side[:, r].tolist()),
+                int(own.pairs[0]),
+                float(own.known[0]),
+                self._splits(own),
             )
         tables, losses, roots = self.tables, [0.0, 0.0], [-1, -1]
         right = tables.right[r]
@@ -751,7 +763,7 @@ class PairSearch(CoverSearch):
 
     def _search_sides(self, r: int) -> Evaluated:
         """Search both sides of a root of more than three levels, each with what the other one leaves to be better."""
-        rows, right, known = self.rows, self.tables.right[r], self._known - self.cost - self.tolerance
+        right, known = self.tables.right[r], self._known - self.cost - self.tolerance
         bounds, values, pairs, ended = self._of_side[:, r].tolist(), [np.inf, np.inf], 0, True
         trees: list[list[tuple[int, int]]] = [[], []]
         of_pairs = None if self._of_pairs is None else self._of_pairs[:, :, r].copy()
@@ -761,32 +773,34 @@ class PairSearch(CoverSearch):
                 bounds[side] = np.inf  # no tree of the box has this feature at its root
             if not ended or sum(bounds) >= known:
                 break
-            some = rows.subset(chosen, ordered=False)  # the tree is completed in all rows
+            rows = self.rows.subset(
+                chosen, ordered=False
+            )  # the last level is filled in for all rows, in tree()
             part = PairSearch(
-                some, self.depth - 1, tables=self.tables.part(some, chosen, alike=box is None), cost=self.cost, tolerance=self.tolerance,
-                incumbent=known - bounds[1 - side], box=box, stop=self.stop, most_pairs=self.most_pairs,
+                rows, self.depth - 1, cost=self.cost, tolerance=self.tolerance,
+                incumbent=known - bounds[1 - side], tables=self.tables.part(rows, chosen, alike=box is None),
+                box=box, stop=self.stop, most_pairs=self.most_pairs,
             )  # fmt: skip
             if of_pairs is not None and part.tables is not None:
-                own, flip = self._numbers_in(part, chosen)
-                for b in range(2):
-                    np.maximum.at(part._of_side, (b ^ flip, own), of_pairs[side, b])
+                at = self._places_in(part, chosen)
+                np.maximum.at(part._of_side, at, of_pairs[side])
             ended = part.solve()
             pairs += part.pairs
             bounds[side] = max(bounds[side], part.bound)
             if of_pairs is not None and part.tables is not None:
-                for b in range(2):
-                    of_pairs[side, b] = part._of_side[b ^ flip, own]
+                of_pairs[side] = part._of_side[at]
             if part.splits is not None:
                 values[side], trees[side] = part.incumbent, part.splits
-        splits = under(*self._split(r), *trees, self.depth - 1) if np.isfinite(sum(values)) else []
+        splits = under(*self._split(r), *trees, depth=self.depth - 1) if np.isfinite(sum(values)) else []
         return Evaluated(ended, r, (bounds[0], bounds[1]), pairs, sum(values), splits, of_pairs)
 
-    def _numbers_in(self, part: PairSearch, chosen: BoolArray) -> tuple[IntArray, IntArray]:
-        """Return the number (T,) of each threshold in a search of some rows, and whether its sides are exchanged."""
+    def _places_in(self, part: PairSearch, chosen: BoolArray) -> tuple[IntArray, IntArray]:
+        """Return where (2, T) both sides of each threshold are in a search of some rows: side and threshold."""
         first = self._first_thresholds()
         own = part.tables.place[first[self.tables.feature] + self.tables.threshold - 1]
-        flip = self.tables.right[:, int(chosen.argmax())] != part.tables.right[own, 0]
-        return own, flip.astype(np.int64)
+        is_exchanged = self.tables.right[:, int(chosen.argmax())] != part.tables.right[own, 0]
+        side = np.arange(2)[:, None] ^ is_exchanged.astype(np.int64)
+        return side, np.broadcast_to(own, side.shape)
 
     def _inherit_pairs(self, r: int, of_pairs: FloatArray) -> None:
         """Raise the bounds on the trees of two levels below two splits by those of a root that was evaluated."""

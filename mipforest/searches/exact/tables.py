@@ -110,7 +110,9 @@ class DistinctRows:
         order = np.empty((len(self.order), 0), np.int32)
         if ordered:
             number = (np.cumsum(chosen) - 1).astype(np.int32)
-            own = np.take(self.order, np.flatnonzero(np.take(chosen, self.order)))  # faster than by conditions
+            own = np.take(
+                self.order, np.flatnonzero(np.take(chosen, self.order))
+            )  # faster than by conditions
             order = np.take(number, own).reshape(len(self.order), -1)
         return replace(
             self,
