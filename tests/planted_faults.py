@@ -69,10 +69,17 @@ FAULTS = (
         ("searches/test_constrained_trees.py", "test_custom_constraints.py", "problem"),
     ),
     Fault(
-        "exact search: what samples that move can change is left out of the bound of another root",
+        "exact search: half of what samples that move can change is left out of the bound of another root",
         "mipforest/searches/exact/pair_counts.py",
-        "bound = bounds[side] - lost[side]",
-        "bound = bounds[side] - 0.5 * lost[side]",
+        "of_side[0, q] = max(of_side[0, q], left - moved[q, r])",
+        "of_side[0, q] = max(of_side[0, q], left - 0.5 * moved[q, r])",
+        ("searches/exact",),
+    ),
+    Fault(
+        "exact search: the same, of the bounds below pairs of thresholds",
+        "mipforest/searches/exact/pair_search.py",
+        "own = of_pairs[a, :, None, :] - lost[open_roots, None]",
+        "own = of_pairs[a, :, None, :] - 0.5 * lost[open_roots, None]",
         ("searches/exact",),
     ),
     Fault(

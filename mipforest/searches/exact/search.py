@@ -17,7 +17,8 @@ from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
 from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, CoverSearch
-from mipforest.searches.exact.pair_counts import PairSearch, are_faster
+from mipforest.searches.exact.pair_counts import are_faster
+from mipforest.searches.exact.pair_search import PairSearch
 from mipforest.searches.exact.side_bounds import KEPT_DEPTH, Losses, keep_sides, known_sides
 from mipforest.searches.exact.slices import CoverSlices, SlicedProblem, SlicedSearch
 from mipforest.searches.exact.tables import (

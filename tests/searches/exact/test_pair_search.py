@@ -15,7 +15,9 @@ from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches.exact import cover_search
 from mipforest.searches.exact import search as exact_module
 from mipforest.searches.exact.cover_search import CoverSearch
-from mipforest.searches.exact.pair_counts import PairSearch, are_faster
+from mipforest.searches.exact.covers import NO_LIMIT
+from mipforest.searches.exact.pair_counts import are_faster
+from mipforest.searches.exact.pair_search import PairSearch
 from mipforest.searches.exact.search import exact_search, rows_of
 
 #: Losses, with what makes a problem of each kind: counted by bits, by sums over classes, of costs, of numbers.
@@ -183,7 +185,11 @@ def test_bounds_on_other_roots_never_exceed_what_their_sides_lose(pairs):
     evaluated = [search._evaluate_root(r) for r in range(len(search.tables.feature))]
     truth = np.array([found.bounds for found in evaluated]).T
     for r, found in enumerate(evaluated):
-        fresh = PairSearch(rows, 3, cost=0.0, tolerance=0.0, incumbent=np.inf)
-        fresh._close_root(found)
-        assert (fresh._of_side <= truth + 1e-9).all()
-        assert (fresh._of_side[:, r] == truth[:, r]).all()
+        for is_compiled in (False, True):
+            fresh = PairSearch(rows, 3, cost=0.0, tolerance=0.0, incumbent=np.inf)
+            if is_compiled:
+                fresh._search_three(fresh._roots_of_three, np.array([r]), 0.0, NO_LIMIT)
+            else:
+                fresh._close_root(found)
+            assert (fresh._of_side <= truth + 1e-9).all()
+            assert (fresh._of_side[:, r] == truth[:, r]).all()
