@@ -503,7 +503,7 @@ def search_three(
     Parameters
     ----------
     cost, tolerance, gap
-        Cost of a split; losses closer than both others are not looked for.
+        Cost of a split; how much better than the best one a tree has to be, and the same as a share of its errors.
     N_min
         Least number of samples in a leaf; every sample is a row where it is more than 1.
     order
@@ -523,7 +523,8 @@ def search_three(
         inherits = inherits and group[q] < 0
     for i in range(len(order)):
         r = order[i]
-        if is_open[r] == 0 or of_side[0, r] + of_side[1, r] >= known[0] - max(tolerance, gap):
+        least = tolerance if known[0] == np.inf else max(tolerance, gap * (known[0] + cost))
+        if is_open[r] == 0 or of_side[0, r] + of_side[1, r] >= known[0] - least:
             continue
         if stop[FLAG] != 0 or roots.pairs[0] >= most_pairs:
             return STOPPED

@@ -242,9 +242,8 @@ class PairSearch(CoverSearch):
                 bounds[side] = np.inf  # no tree of the box has this feature at its root
             if not ended or sum(bounds) >= known:
                 break
-            rows = self.rows.subset(
-                chosen, ordered=False
-            )  # the last level is filled in for all rows, in tree()
+            # No order: the last level of the tree is filled in for all rows, in tree().
+            rows = self.rows.subset(chosen, ordered=False)
             part = PairSearch(
                 rows, self.depth - 1, cost=self.cost, tolerance=self.tolerance,
                 incumbent=known - bounds[1 - side], box=box, stop=self.stop, most_pairs=self.most_pairs,
@@ -330,7 +329,7 @@ class PairSearch(CoverSearch):
         roots, most = self._roots_of_three, self.most_pairs - self.pairs
         if not self._order:
             return False
-        ended = self._search_three(roots, np.array(self._order), gap * abs(self._known), most)
+        ended = self._search_three(roots, np.array(self._order), gap, most)
         self.pairs += int(roots.pairs[0])
         if roots.best[0] >= 0:
             self._known, self.splits = float(roots.known[0]) + self.cost, self._splits(roots)
