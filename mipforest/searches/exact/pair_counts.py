@@ -30,6 +30,7 @@ The search is :mod:`mipforest.searches.exact.pair_search`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -141,7 +142,6 @@ class PairTables:
     bits: NDArray[np.uint64]
     start: IntArray
     _rows: DistinctRows
-    _value: FloatArray
 
     @classmethod
     def of(cls, rows: DistinctRows, *, alike: bool) -> PairTables:
@@ -150,6 +150,11 @@ class PairTables:
         if alike not in known:
             known[alike] = _tables_of(rows, alike=alike)
         return known[alike]
+
+    @cached_property
+    def _value(self) -> FloatArray:
+        """(n, V) what is summed; not needed where rows are counted."""
+        return np.ascontiguousarray(self._rows.statistics, dtype=np.float64)
 
     @property
     def is_counted(self) -> bool:
@@ -215,7 +220,7 @@ def _with_sums(
         at = np.array([seen.setdefault(one.tobytes(), len(seen)) for one in packed])
         first = np.unique(at, return_index=True)[1]
         feature, threshold, right, place = feature[first], threshold[first], right[first], at[place]
-    none, of_rows = np.zeros((0, 0)), (rows, np.ascontiguousarray(rows.statistics, dtype=np.float64))
+    none = np.zeros((0, 0))
     sums: Sums
     if _is_counted(rows):
         of_bit, start = bits_of_classes(rows)
@@ -223,12 +228,12 @@ def _with_sums(
         sums = np.empty((len(start) - 1, len(right), len(right)), np.int32)
         every = np.packbits(of_bit >= 0, bitorder="little").view(np.uint64)
         count_pairs(bits, every, start, np.empty_like(bits), sums)
-        tables = PairTables(feature, threshold, place, right, sums, none, none, bits, start, *of_rows)
+        tables = PairTables(feature, threshold, place, right, sums, none, none, bits, start, rows)
         both = sums.sum(axis=0)
     else:
         bits, start = np.zeros((0, 0), np.uint64), np.zeros(0, np.int64)
         sizes = np.zeros((1, 1)) if rows.N_min > 1 else none  # filled in below
-        tables = PairTables(feature, threshold, place, right, none, sizes, none, bits, start, *of_rows)
+        tables = PairTables(feature, threshold, place, right, none, sizes, none, bits, start, rows)
         sums, sizes = tables.pairs_of(np.ones(len(rows.value), dtype=bool))
         tables = replace(tables, sums=sums, sizes=sizes)
         both = _products(right, rows.moved[:, None], None)[0][:, :, 0]

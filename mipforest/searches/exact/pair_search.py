@@ -113,6 +113,11 @@ class PairSearch(CoverSearch):
         )
 
     @property
+    def _inherits(self) -> bool:
+        """Whether bounds on the sides of a root hold for others; else each root has trees of its own."""
+        return self.rows.N_min <= 1 and bool((self._group < 0).all())
+
+    @property
     def incumbent(self) -> float:
         """Loss of the best tree."""
         if self._has_tables and self.tables.is_counted and self.depth == 3:
@@ -149,12 +154,13 @@ class PairSearch(CoverSearch):
 
     def _of_all(self) -> FloatArray:
         """Return the least losses of all trees of two levels by their roots, beside the root's cost."""
-        tables, every = self.tables, np.ones(len(self.rows.value), dtype=bool)
+        tables = self.tables
         self.pairs += len(tables.feature)
         if tables.is_counted:
             work = self._work(0)
             search_two(self._counts, self.cost, self.rows.N_min, work)
             return work.by_root
+        every = np.ones(len(self.rows.value), dtype=bool)
         return self._by_root(tables.sums, tables.sizes, tables.total_of(every), self._use[:3])
 
     def _split(self, j: int) -> tuple[int, int]:
@@ -290,7 +296,7 @@ class PairSearch(CoverSearch):
             self._inherit_pairs(r, found.of_pairs)
         if found.value + self.cost < self._known - self.tolerance:
             self._known, self.splits = found.value + self.cost, found.splits
-        if self.rows.N_min <= 1 and (self._group < 0).all():  # else roots have trees of their own
+        if self._inherits:
             self.evaluated.append((*self._split(r), *bounds))
             # Rows on the left of r that another root has on the right, and the other way round.
             lost = self.tables.moved[:, r], self.tables.moved[r]
@@ -333,7 +339,7 @@ class PairSearch(CoverSearch):
         self.pairs += int(roots.pairs[0])
         if roots.best[0] >= 0:
             self._known, self.splits = float(roots.known[0]) + self.cost, self._splits(roots)
-        if self.rows.N_min <= 1 and (self._group < 0).all():
+        if self._inherits:
             evaluated = np.flatnonzero(roots.is_evaluated).tolist()
             self.evaluated += [(*self._split(r), *self._of_side[:, r].tolist()) for r in evaluated]
         return ended
