@@ -1,9 +1,6 @@
 """The exact search over thresholds: OCT beside ConTree, ORT, and what parameters and the number of samples cost.
 
     python benchmarks/exact_search.py --data FOLDER --large FOLDER [--limit 60] [--output FILE]
-    python benchmarks/exact_search.py --growth docs/pictures/exact-growth.svg
-    python benchmarks/exact_search.py --wide [--limit 60] [--output FILE]
-    python benchmarks/exact_search.py --scale policy-20 [--limit 60] [--output FILE]
 
 The page is docs/benchmarks/exact_search.md. The folders hold data sets as CSV files with a column ``target``:
 ``--data`` small ones, ``--large`` those of ConTree and Quant-BnB, compressed. Each alone will do. ConTree is the extra
@@ -17,20 +14,18 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from resource import RUSAGE_SELF, getrusage
 from time import monotonic, process_time
 
 import numpy as np
 from markdown import add_output, measured_with, publish, table
-from matplotlib.figure import Figure
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from mipforest.data import Dataset, load
 from mipforest.heuristics.contree import contree_within
 from mipforest.heuristics.thresholds import find_thresholds
-from mipforest.objectives.leaf_losses import ClassLoss, LeafLoss, PinballLoss, TableLoss, error_loss
+from mipforest.objectives.leaf_losses import ClassLoss, PinballLoss, error_loss
 from mipforest.problem.structure import UnivariateProblem
-from mipforest.searches.exact.search import ExactResult, compile_kernels, exact_search, rows_of
+from mipforest.searches.exact.search import ExactResult, compile_kernels, exact_search
 from mipforest.time_budget import TimeBudget
 from mipforest.trees import Topology
 
@@ -87,23 +82,6 @@ LARGE_NUMBERS = [("qsar", 8, 1), ("carbon", 5, 3), ("grid", 12, 1)]
 
 #: Depth whose primal integrals are given.
 DEEPEST = 4
-
-#: Samples of the picture of growth, by depth, and seconds for each search.
-GROWTH = {2: (1000, 10_000, 100_000, 1_000_000), 3: (1000, 5000, 20_000, 50_000, 100_000, 200_000)}
-GROWTH_LIMIT = 300.0
-
-#: Samples and features of wide tables, and shares of labels at random.
-WIDE = ((40_000, 200), (10_000, 2000))
-WIDE_NOISE = (0.1, 0.2)
-
-#: Samples, features and depth of ``--scale``, and decisions, 0 for a number that is predicted.
-SCALE = {
-    "policy-20": (10_000, 30, 2, 20),
-    "policy-20-large": (100_000, 30, 2, 20),
-    "policy-3-deep": (10_000, 10, 3, 3),
-    "numbers": (2_000_000, 10, 2, 0),
-    "numbers-deep": (100_000, 10, 3, 0),
-}
 
 PACKAGES = ("numpy", "numba", "scikit-learn", "pycontree")
 
@@ -290,130 +268,6 @@ def growth(sizes: Sequence[tuple[int, int]], limit: float) -> str:
     return table(["n x p", "D=2: errors", "seconds", "D=3: errors", "seconds"], rows)
 
 
-def with_first_bound(
-    problem: UnivariateProblem, depth: int, best: float, limit: float
-) -> tuple[ExactResult, float, str]:
-    """Search; return what was found, processor seconds, and when a bound above 0 was there, on the clock."""
-    compile_kernels(TimeBudget(), problem, depth)
-    bounds: list[float] = []
-    began, clock = process_time(), monotonic()
-
-    def note(value: float, bound: float, nodes: int) -> None:
-        del value, nodes
-        if bound > 0 and not bounds:
-            bounds.append(monotonic() - clock)
-
-    outcome = exact_search(problem, depth, best=best, deadline=clock + limit, on_progress=note)
-    return outcome, process_time() - began, f"{bounds[0]:.1f}" if bounds else ""
-
-
-def scale(names: Sequence[str], limit: float) -> str:
-    """Large problems of decisions and of numbers, without a tree to begin with."""
-    rows = []
-    for name in names:
-        n, p, depth, K = SCALE[name]
-        rng = np.random.default_rng(0)
-        if K:
-            X = rng.normal(size=(n, p))
-            rewards = rng.normal(size=(n, K))
-            rewards[:, 1:] += X[:, : K - 1]
-            costs = rewards.max(axis=1, keepdims=True) - rewards
-            data = Dataset.from_arrays(X, costs.argmin(axis=1))
-            loss: LeafLoss = TableLoss(costs)
-        else:
-            X = rng.random((n, p))
-            y = np.where(X[:, 0] > 0.5, X[:, 1] > 0.3, X[:, 2] + 0.5 * X[:, 3] > 0.7)
-            y = y + 0.5 * X[:, 4] + 0.3 * rng.normal(size=n)
-            data = Dataset.from_arrays(X, y, task="regression")
-            loss = error_loss("squared")
-        began = process_time()
-        problem = UnivariateProblem(thresholds=find_thresholds(data), y=data.y, loss=loss)
-        rows_of(problem)
-        built = process_time() - began
-        outcome, seconds, first = with_first_bound(problem, depth, np.inf, limit)
-        peak = getrusage(RUSAGE_SELF).ru_maxrss / 1e6
-        row = [name, f"{n} x {p}", f"{depth}", f"{built:.1f}", *found(outcome, seconds), first, f"{peak:.1f}"]
-        rows.append(row)
-        print(*row, flush=True)
-    header = ["problem", "n x p", "D", "building", "loss", "seconds", "first bound", "GB"]
-    return f"""## Large problems of decisions and numbers
-
-{table(header, rows)}
-
-Run again: `python benchmarks/exact_search.py --scale {" ".join(names)} --limit {limit:g}`.
-"""
-
-
-def wide_tables(limit: float) -> str:
-    """Tables of many features, four of which say something, beside ConTree."""
-    rows = []
-    for n, p in WIDE:
-        for noise in WIDE_NOISE:
-            rng = np.random.default_rng(0)
-            X = rng.random((n, p))
-            y = np.where(X[:, 0] > 0.5, X[:, 1] > 0.3, X[:, 2] + 0.5 * X[:, 3] > 0.7).astype(int)
-            y = np.where(rng.random(n) < noise, rng.integers(0, 2, n), y)
-            data = Dataset.from_arrays(X, y)
-            began = process_time()
-            problem = problem_of(data, "classes")
-            rows_of(problem)
-            built = process_time() - began
-            best = greedy(problem, data, 2)
-            outcome, seconds, first = with_first_bound(problem, 2, best, limit)
-            errors, other, ended = by_contree(data, 2, limit)
-            assert not (ended and outcome.ended) or round(errors) == round(outcome.value), (n, p)
-            row = [f"{n} x {p}", f"{noise:.0%}", f"{built:.1f}", f"{best:g}", *found(outcome, seconds), first]
-            row += [f"{other:.1f}" if ended else f"> {other:.0f} ({errors:.0f})".replace(" (nan)", "")]
-            rows.append(row)
-            print(*row, flush=True)
-    header = [
-        "n x p",
-        "labels at random",
-        "building",
-        "CART",
-        "D=2: errors",
-        "seconds",
-        "first bound",
-        "ConTree",
-    ]
-    return f"""## Wide tables
-
-Two classes, continuous features without ties: four say something, all others are noise. The processor seconds are those
-of the search; building the tables of thresholds has seconds of its own, and CART's tree, from which the search starts,
-is in neither. The first bound above 0 is in seconds of wall time. At most {limit:g} s of wall time for each search.
-
-{table(header, rows)}
-
-Run again: `python benchmarks/exact_search.py --wide --limit {limit:g}`.
-"""
-
-
-def draw_growth(file: Path) -> None:
-    """Draw processor seconds of one thread against the number of samples: two classes, 10% of the labels at random."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axis = figure.subplots()
-    for depth, sizes in GROWTH.items():
-        drawn = []
-        for n in sizes:
-            rng = np.random.default_rng(0)
-            X = rng.random((n, 5))
-            y = np.where(X[:, 0] > 0.5, X[:, 1] > 0.3, X[:, 2] + 0.5 * X[:, 3] > 0.7).astype(int)
-            y = np.where(rng.random(n) < 0.1, rng.integers(0, 2, n), y)
-            data = Dataset.from_arrays(X, y)
-            problem = problem_of(data, "classes")
-            outcome, seconds = timed(problem, data, depth, GROWTH_LIMIT)
-            peak = getrusage(RUSAGE_SELF).ru_maxrss / 1e6
-            drawn.append((n, seconds))
-            print(f"depth {depth}, n {n}: {found(outcome, seconds)}, peak {peak:.2f} GB", flush=True)
-            axis.plot(n, seconds, "o", color=f"C{depth}", fillstyle="full" if outcome.ended else "none")
-        axis.plot(*zip(*drawn, strict=True), "-", color=f"C{depth}", linewidth=0.8, label=f"depth {depth}")
-    axis.set(xscale="log", yscale="log", xlabel="samples (5 features)", ylabel="processor s")
-    axis.grid(visible=True, alpha=0.3)
-    axis.legend()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file)
-
-
 def small_sets(folder: Path, depths: Sequence[int], limit: float) -> str:
     """The sections of the small data sets."""
     classes, sums = beside_contree(CLASSES, folder, ".csv", depths, limit)
@@ -438,17 +292,11 @@ Seconds at depth 3; costs of splits are shares of the loss of CART's tree of dep
 ## Growth
 
 Three classes without ties, 5% of the labels at random: more samples, and more features, most of which are noise.
+[Another page](exact_scale.md) goes to two million samples and two thousand features.
 
 {growth([(n, 4) for n in (100, 1000, 10_000, 100_000)], limit)}
 
 {growth([(1000, p) for p in (4, 8, 16, 32)], limit)}
-
-Two classes, five features, 10% of the labels at random, to a million samples at depth 2 and 200,000 at depth 3. Circles
-are not proven after 300 s.
-
-![Processor seconds against the number of samples](../pictures/exact-growth.svg)
-
-Draw again: `python benchmarks/exact_search.py --growth docs/pictures/exact-growth.svg`.
 """
 
 
@@ -480,9 +328,6 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, help="folder with the small data sets as CSV files")
     parser.add_argument("--large", type=Path, help="folder with the large data sets as compressed CSV files")
-    parser.add_argument("--growth", type=Path, help="draw how it grows with samples, instead of a page")
-    parser.add_argument("--wide", action="store_true", help="the section of wide tables, instead of a page")
-    parser.add_argument("--scale", nargs="+", choices=SCALE, help="large problems, instead of a page")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each search")
     parser.add_argument(
         "--depths", type=int, nargs="*", default=[2, 3, 4], help="depths for small sets of classes"
@@ -491,15 +336,6 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=every, help="large data sets, all unless given")
     add_output(parser)
     args = parser.parse_args()
-    if args.growth:
-        draw_growth(args.growth)
-        return
-    if args.wide:
-        publish(wide_tables(args.limit), args.output)
-        return
-    if args.scale:
-        publish(scale(args.scale, args.limit), args.output)
-        return
     if args.data is None and args.large is None:
         parser.error("give --data, --large, or both")
     sections, given = [], []

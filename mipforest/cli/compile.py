@@ -40,7 +40,7 @@ class Kind:
     N_min
         Least samples of a leaf of univariate trees.
     weighted
-        Whether samples have fractional weights.
+        Whether samples have fractional weights: those of a class the same, if features have two values.
     indicators
         Whether features have two values each.
     """
@@ -143,9 +143,11 @@ def kinds_of(name: str) -> list[Kind]:
     if cls.task == "classification":
         # With least leaf sizes, more than three classes of whole weights are summed as whole numbers.
         operations.append(Kind(name, 2, 4, 2))
-    # Loops over pairs are compiled for counts and for sums.
+    # Loops over pairs are compiled for counts, for counts times weights of classes, and for sums.
     if cls.task in ("classification", "regression", "multi-output"):
         operations += [Kind(name, 2, K, indicators=True) for K in classes]
+    if cls.task == "classification":
+        operations.append(Kind(name, 2, weighted=True, indicators=True))
     return [Kind(name, 3), *operations, Kind(name, 1)]
 
 
@@ -166,7 +168,7 @@ def compiled(kind: Kind) -> Compiled:
             X = (data.X_raw > data.X_raw.mean(axis=0)).astype(float)
             data = replace(data, X_raw=X, X=X)
         if kind.weighted:
-            data = data.with_weights(0.3 + np.arange(data.n) / data.n)
+            data = data.with_weights(0.3 + (data.y if kind.indicators else np.arange(data.n) / data.n))
         problem = formulation.build(data, kind.depth, solver=search, whole=False)
         result = problem.solve(search, time_limit=SEARCH_SECONDS)
     except Exception as error:  # whatever a broken installation raises is what the user needs to see

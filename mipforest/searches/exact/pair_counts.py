@@ -9,9 +9,9 @@ the leaves
     S_{jk}, \quad S_j \setminus S_{jk}, \quad S_k \setminus S_{jk}, \quad S \setminus (S_j \cup S_k),
 
 whose sums are differences. So one pass over the pairs finds the best tree of two levels, and the least loss
-:math:`W_2` that is proven for each of its roots. Classes of whole weights are counted by bitsets, 64 rows at a time
-(Demirovic et al., *MurTree*, JMLR 23, 2022, count pairs for indicators row by row); all other sums are products of
-matrices.
+:math:`W_2` that is proven for each of its roots. Classes whose samples have whole weights, or all of a class the same
+weight, are counted by bitsets, 64 rows at a time (Demirovic et al., *MurTree*, JMLR 23, 2022, count pairs for
+indicators row by row); all other sums are products of matrices.
 
 **Three levels.** A root r has two sides, of which one has the sums of pairs :math:`S_{rjk}`, and the other what is left
 of all. Moving rows of weight m to the other side changes a number of errors by m at most, so for roots r and q
@@ -41,7 +41,7 @@ from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.searches import entry, kernel
 from mipforest.searches.exact.covers import DONE, FLAG, STOPPED
 from mipforest.searches.exact.plain import loss_of_rest
-from mipforest.searches.exact.tables import DistinctRows, bits_of_classes, fit_bits
+from mipforest.searches.exact.tables import MOST_BITS, DistinctRows, bits_of_classes
 from mipforest.searches.exact.walks import count_common
 from mipforest.searches.leaf_sums import POISSON, may_skip
 
@@ -59,13 +59,16 @@ WALKED, PLAIN, COUNTED, SUMMED, COMPARED = 0.3, 3.0, 0.5, 0.15, 10.0
 #: Thresholds of a block of pairs.
 BLOCK = 32
 
+#: Sums over pairs of thresholds, or counts.
+Sums = FloatArray | Int32Array
+
 
 # ---------------------------------------------------------------------- sums over pairs
 
 
 @kernel
-def _count_pairs(bits: Any, mask: Any, starts: Any, work: Any, counts: Any) -> None:
-    T, W = bits.shape
+def _count_pairs(bits: Any, mask: Any, starts: Any, unit: Any, work: Any, counts: Any) -> None:
+    (T, W), cast = bits.shape, counts.dtype.type
     for j in range(T):
         for w in range(W):
             work[j, w] = bits[j, w] & mask[w]
@@ -75,7 +78,7 @@ def _count_pairs(bits: Any, mask: Any, starts: Any, work: Any, counts: Any) -> N
                 for k in range(other, min(other + BLOCK, j + 1)):
                     for c in range(len(starts) - 1):
                         count = count_common(work[j], bits[k], starts[c], starts[c + 1])
-                        counts[c, j, k] = counts[c, k, j] = np.int32(count)
+                        counts[c, j, k] = counts[c, k, j] = cast(cast(count) * unit[c])
 
 
 @entry
@@ -83,10 +86,11 @@ def count_pairs(
     bits: NDArray[np.uint64],
     mask: NDArray[np.uint64],
     starts: IntArray,
+    unit: Sums,
     work: NDArray[np.uint64],
-    counts: Int32Array,
+    counts: Sums,
 ) -> None:
-    """Count the rows of each class from both thresholds of each pair on.
+    """Find the weights of the rows of each class from both thresholds of each pair on, by counting.
 
     Parameters
     ----------
@@ -96,16 +100,14 @@ def count_pairs(
         (W,) rows that are counted.
     starts
         (K + 1,) first word of each class.
+    unit
+        (K,) weight of a bit of each class, of the type of the counts.
     work
         (T, W) memory.
     counts
         (K, T, T) written.
     """
-    _count_pairs(bits, mask, starts, work, counts)
-
-
-#: Sums over pairs of thresholds, or counts.
-Sums = FloatArray | Int32Array
+    _count_pairs(bits, mask, starts, unit, work, counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +123,7 @@ class PairTables:
     right
         (T, n) whether a row is from it on.
     sums
-        (T, T, V) sums over the pairs, of all rows; (K, T, T) counts of classes of whole weights.
+        (T, T, V) sums over the pairs, of all rows; (K, T, T) weights of classes, where rows are counted.
     sizes
         (T, T) samples of the pairs; (0, 0) where leaves may have any size.
     moved
@@ -158,7 +160,7 @@ class PairTables:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the sums are counts of rows by class, (K, T, T)."""
+        """Whether the sums are those of classes, (K, T, T)."""
         return len(self.start) > 0
 
     def pairs_of(self, chosen: BoolArray) -> tuple[FloatArray, FloatArray]:
@@ -225,9 +227,10 @@ def _with_sums(
     if _is_counted(rows):
         of_bit, start = bits_of_classes(rows)
         bits = _packed(right, of_bit, int(start[-1]))
-        sums = np.empty((len(start) - 1, len(right), len(right)), np.int32)
+        unit = unit_of(rows)
+        sums = np.empty((len(start) - 1, len(right), len(right)), unit.dtype)
         every = np.packbits(of_bit >= 0, bitorder="little").view(np.uint64)
-        count_pairs(bits, every, start, np.empty_like(bits), sums)
+        count_pairs(bits, every, start, unit, np.empty_like(bits), sums)
         tables = PairTables(feature, threshold, place, right, sums, none, none, bits, start, rows)
         both = sums.sum(axis=0)
     else:
@@ -245,9 +248,17 @@ def _with_sums(
 
 def _is_counted(rows: DistinctRows) -> bool:
     """Return whether rows of classes are counted by bits."""
-    if not rows.of_classes or (rows.N_min > 1 and (rows.size != rows.value[:, 1]).any()):
+    if not rows.of_classes or (rows.unit is None and not rows.is_whole):
         return False
-    return fit_bits(rows.kind, rows.value[:, 1])
+    times = rows.multiplicity
+    if rows.N_min > 1 and (rows.size != times).any():
+        return False
+    return bool(times.sum() <= MOST_BITS * len(times))
+
+
+def unit_of(rows: DistinctRows) -> Sums:
+    """Return the weight of a bit of each class (K,), of the type in which classes are added up."""
+    return np.ones(rows.n_classes, np.int32) if rows.unit is None else rows.unit
 
 
 def are_faster(rows: DistinctRows, depth: int) -> bool:
@@ -354,24 +365,24 @@ def best_roots(
 
 
 #: More errors than rows; four times as many fit: a domain, a group and two leaves may all bar a split.
-MANY = np.int32(1 << 28)
-
-
-@kernel
-def _too_small(size: Any, N_min: Any) -> Any:
-    """Return more errors than rows where a leaf has samples, but too few."""
-    return MANY if np.int32(0) < size < N_min else np.int32(0)
+MANY = 1 << 28
 
 
 class PairCounts(NamedTuple):
     """Tables of classes that are counted by bits, and what nodes may split on.
 
+    Weights are of 32 bits where they are whole numbers, else doubles.
+
     Attributes
     ----------
     bits, start
         (T, W) rows from each threshold on, by bits, and (K + 1,) first word of each class.
+    unit, samples
+        (K,) weight of a bit of each class, and samples for a weight of 1.
     every, whole
-        (K, T, T) counts of all rows from both thresholds of a pair on, and (K,) of all rows.
+        (K, T, T) weights of all rows from both thresholds of a pair on, and (K,) of all rows.
+    limits
+        (3,) more than any tree loses; and between which numbers of samples a leaf is too small.
     moved
         As in :class:`PairTables`.
     use, group
@@ -381,11 +392,39 @@ class PairCounts(NamedTuple):
 
     bits: NDArray[np.uint64]
     start: IntArray
-    every: Int32Array
-    whole: Int32Array
+    unit: Sums
+    samples: Sums
+    every: Sums
+    whole: Sums
+    limits: Sums
     moved: FloatArray
     use: NDArray[np.uint8]
     group: IntArray
+
+    @classmethod
+    def of(
+        cls, tables: PairTables, rows: DistinctRows, use: NDArray[np.uint8], group: IntArray
+    ) -> PairCounts:
+        """Return the counts of some tables with what nodes may split on."""
+        unit, N_min = unit_of(rows), rows.N_min
+        kind, is_whole = unit.dtype, rows.unit is None
+        # Numbers of samples are multiples of 1 but for rounding.
+        limits = np.array([MANY, 0, N_min] if is_whole else [np.inf, 0.5, N_min - 0.5], kind)
+        label = rows.value[:, 0].astype(np.int64)
+        whole = (np.bincount(label, rows.multiplicity, len(unit)) * unit).astype(kind)
+        samples = unit if is_whole else 1.0 / unit
+        return cls(
+            tables.bits,
+            tables.start,
+            unit,
+            samples,
+            tables.sums,
+            whole,
+            limits,
+            tables.moved,
+            use,
+            group,
+        )
 
 
 class PairWork(NamedTuple):
@@ -402,10 +441,22 @@ class PairWork(NamedTuple):
     """
 
     words: NDArray[np.uint64]
-    counts: Int32Array
-    lines: Int32Array
-    whole: Int32Array
+    counts: Sums
+    lines: Sums
+    whole: Sums
     by_root: FloatArray
+
+    @classmethod
+    def of(cls, counts: PairCounts, sides: int) -> PairWork:
+        """Return memory for the evaluation of roots of two levels, or of some sides of roots of three."""
+        (T, W), K, kind = counts.bits.shape, len(counts.whole), counts.whole.dtype
+        return cls(
+            words=np.empty((T, W), np.uint64),
+            counts=np.empty((sides, K, T, T), kind),
+            lines=np.empty((8 + K, T), kind),
+            whole=np.empty(K, kind),
+            by_root=np.empty(T),
+        )
 
 
 class OpenRoots(NamedTuple):
@@ -441,53 +492,64 @@ def _best_roots_of_classes(
     ``node`` is the root's number, and ``above`` the group of the split above it.
     """
     use, group, lines, by_root = tables.use, tables.group, work.lines, work.by_root
-    K, T, least, is_sized = len(whole), counts.shape[1], np.int32(N_min), N_min > 1
+    # Whole numbers stay of 32 bits.
+    K, T, is_sized, cast = len(whole), counts.shape[1], N_min > 1, work.lines.dtype.type
+    many, least, most, samples = tables.limits[0], tables.limits[1], tables.limits[2], tables.samples
     off_left, off_right = lines[0], lines[1]
     both, rest, on, off, n_both, n_on = lines[2], lines[3], lines[4], lines[5], lines[6], lines[7]
     for k in range(T):
         is_again = above >= 0 and group[k] == above
-        off_left[k] = MANY if is_again or use[2 * node + 1, k] == 0 else np.int32(0)
-        off_right[k] = MANY if is_again or use[2 * node + 2, k] == 0 else np.int32(0)
+        off_left[k] = many if is_again or use[2 * node + 1, k] == 0 else cast(0)
+        off_right[k] = many if is_again or use[2 * node + 2, k] == 0 else cast(0)
         for c in range(K):
             lines[8 + c, k] = counts[c, k, k]
     for j in range(T):
         by_root[j] = np.inf
         if use[node, j] == 0 or (above >= 0 and group[j] == above):
             continue
-        n_left, n_right, most_left, most_right = np.int32(0), np.int32(0), np.int32(0), np.int32(0)
+        n_left, n_right, most_left, most_right = cast(0), cast(0), cast(0), cast(0)
+        size_left, size_right = cast(0), cast(0)
         for k in range(T):
-            both[k] = rest[k] = on[k] = off[k] = n_both[k] = n_on[k] = np.int32(0)
+            both[k] = rest[k] = on[k] = off[k] = n_both[k] = n_on[k] = cast(0)
         for c in range(K):
             of_right = counts[c, j, j]
-            of_left = np.int32(whole[c] - of_right)
-            n_right, most_right = np.int32(n_right + of_right), max(most_right, of_right)
-            n_left, most_left = np.int32(n_left + of_left), max(most_left, of_left)
+            of_left = cast(whole[c] - of_right)
+            n_right, most_right = cast(n_right + of_right), max(most_right, of_right)
+            n_left, most_left = cast(n_left + of_left), max(most_left, of_left)
             for k in range(T):
                 x = counts[c, j, k]
-                y = np.int32(lines[8 + c, k] - x)
-                both[k], rest[k] = max(both[k], x), max(rest[k], np.int32(of_right - x))
-                on[k], off[k] = max(on[k], y), max(off[k], np.int32(of_left - y))
+                y = cast(lines[8 + c, k] - x)
+                both[k], rest[k] = max(both[k], x), max(rest[k], cast(of_right - x))
+                on[k], off[k] = max(on[k], y), max(off[k], cast(of_left - y))
             if is_sized:
+                per = samples[c]
+                size_left, size_right = cast(size_left + of_left * per), cast(size_right + of_right * per)
                 for k in range(T):
-                    n_both[k] += counts[c, j, k]
-                    n_on[k] += lines[8 + c, k] - counts[c, j, k]
+                    n_both[k] += counts[c, j, k] * per
+                    n_on[k] += cast(lines[8 + c, k] - counts[c, j, k]) * per
         if group[j] >= 0:
             for k in range(T):
                 if group[k] == group[j]:
-                    both[k] = on[k] = -MANY
+                    both[k] = on[k] = -many
         if is_sized:
             for k in range(T):
-                both[k] -= _too_small(n_both[k], least) + _too_small(np.int32(n_right - n_both[k]), least)
-                on[k] -= _too_small(n_on[k], least) + _too_small(np.int32(n_left - n_on[k]), least)
-        best_left, best_right = MANY, MANY
+                if least < n_both[k] < most:
+                    both[k] -= many
+                if least < cast(size_right - n_both[k]) < most:
+                    both[k] -= many
+                if least < n_on[k] < most:
+                    on[k] -= many
+                if least < cast(size_left - n_on[k]) < most:
+                    on[k] -= many
+        best_left, best_right = many, many
         for k in range(T):
-            best_right = min(best_right, np.int32(off_right[k] + n_right - both[k] - rest[k]))
-            best_left = min(best_left, np.int32(off_left[k] + n_left - on[k] - off[k]))
-        left = cost + best_left if best_left < MANY else np.inf
-        right = cost + best_right if best_right < MANY else np.inf
-        if use[2 * node + 1, T] == 0 and _too_small(n_left, least) == 0:
+            best_right = min(best_right, cast(off_right[k] + n_right - both[k] - rest[k]))
+            best_left = min(best_left, cast(off_left[k] + n_left - on[k] - off[k]))
+        left = cost + best_left if best_left < many else np.inf
+        right = cost + best_right if best_right < many else np.inf
+        if use[2 * node + 1, T] == 0 and not (is_sized and least < size_left < most):
             left = min(left, float(n_left - most_left))
-        if use[2 * node + 2, T] == 0 and _too_small(n_right, least) == 0:
+        if use[2 * node + 2, T] == 0 and not (is_sized and least < size_right < most):
             right = min(right, float(n_right - most_right))
         by_root[j] = left + right
 
@@ -520,9 +582,9 @@ def search_three(
     -------
     :data:`DONE` or :data:`STOPPED`.
     """
-    use, group, moved = tables.use, tables.group, tables.moved
+    use, group, moved, limits = tables.use, tables.group, tables.moved, tables.limits
     of_side, is_open, known, counts, own = roots.of_side, roots.is_open, roots.known, work.counts, work.whole
-    K, T = len(own), len(is_open)
+    K, T, cast = len(own), len(is_open), work.lines.dtype.type
     inherits = N_min <= 1  # else roots have trees of their own
     for q in range(T):
         inherits = inherits and group[q] < 0
@@ -534,24 +596,25 @@ def search_three(
         if stop[FLAG] != 0 or roots.pairs[0] >= most_pairs:
             return STOPPED
         roots.pairs[0] += T
-        _count_pairs(tables.bits, tables.bits[r], tables.start, work.words, counts[1])
+        _count_pairs(tables.bits, tables.bits[r], tables.start, tables.unit, work.words, counts[1])
         for c in range(K):
             for j in range(T):
                 for k in range(T):
                     counts[0, c, j, k] = tables.every[c, j, k] - counts[1, c, j, k]
         left, right, root_left, root_right = 0.0, 0.0, -1, -1
         for side in range(2):
-            n, most = 0, 0
+            n, most, size = cast(0), cast(0), cast(0)
             for c in range(K):
                 own[c] = counts[1, c, r, r] if side == 1 else tables.whole[c] - counts[1, c, r, r]
-                n, most = n + own[c], max(most, own[c])
+                n, most = cast(n + own[c]), max(most, own[c])
+                size = cast(size + own[c] * tables.samples[c])
             _best_roots_of_classes(tables, counts[side], own, cost, N_min, 1 + side, group[r], work)
             j = 0
             for k in range(T):
                 if work.by_root[k] < work.by_root[j]:
                     j = k
             leaf = np.inf
-            if use[1 + side, T] == 0 and not 0 < n < N_min:
+            if use[1 + side, T] == 0 and not (N_min > 1 and limits[1] < size < limits[2]):
                 leaf = float(n - most)
             loss = min(leaf, cost + work.by_root[j])
             if not loss < leaf - tolerance:

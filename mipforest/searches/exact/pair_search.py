@@ -81,12 +81,7 @@ class PairSearch(CoverSearch):
         if self.depth == 4 and self.box is None and rows.N_min <= 1 and T <= MOST_OF_PAIRS:
             self._of_pairs = np.zeros((2, 2, T, T))
         if tables.is_counted:
-            label, K = rows.value[:, 0].astype(np.int64), rows.n_classes
-            whole = np.bincount(label, rows.value[:, 1], K).astype(np.int32)
-            counts = np.asarray(tables.sums, dtype=np.int32)
-            self._counts = PairCounts(
-                tables.bits, tables.start, counts, whole, tables.moved, self._use, self._group
-            )
+            self._counts = PairCounts.of(tables, rows, self._use, self._group)
             #: Roots of three levels that are evaluated on this thread.
             self._roots_of_three = self._open_roots(self._of_side, self._is_open, self._known - self.cost)
         return tables
@@ -99,17 +94,6 @@ class PairSearch(CoverSearch):
             known=np.array([known]),
             best=np.full(3, -1, np.int64),
             pairs=np.zeros(1, np.int64),
-        )
-
-    def _work(self, sides: int) -> PairWork:
-        """Return memory for the evaluation of roots of two levels, or of some sides of roots of three."""
-        (T, W), K = self._counts.bits.shape, len(self._counts.whole)
-        return PairWork(
-            words=np.empty((T, W), np.uint64),
-            counts=np.empty((sides, K, T, T), np.int32),
-            lines=np.empty((8 + K, T), np.int32),
-            whole=np.empty(K, np.int32),
-            by_root=np.empty(T),
         )
 
     @property
@@ -157,7 +141,7 @@ class PairSearch(CoverSearch):
         tables = self.tables
         self.pairs += len(tables.feature)
         if tables.is_counted:
-            work = self._work(0)
+            work = PairWork.of(self._counts, 0)
             search_two(self._counts, self.cost, self.rows.N_min, work)
             return work.by_root
         every = np.ones(len(self.rows.value), dtype=bool)
@@ -232,7 +216,7 @@ class PairSearch(CoverSearch):
         """Evaluate open roots of three levels by counts; return whether none is left."""
         end = search_three(
             self._counts, self.cost, self.tolerance, gap, self.rows.N_min, order, most_pairs, self.stop,
-            self._work(2), roots,
+            PairWork.of(self._counts, 2), roots,
         )  # fmt: skip
         return bool(end == DONE)
 

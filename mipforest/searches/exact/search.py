@@ -17,7 +17,7 @@ from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
 from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, CoverSearch
-from mipforest.searches.exact.pair_counts import are_faster
+from mipforest.searches.exact.pair_counts import MOST, are_faster
 from mipforest.searches.exact.pair_search import PairSearch
 from mipforest.searches.exact.side_bounds import KEPT_DEPTH, Losses, keep_sides, known_sides
 from mipforest.searches.exact.slices import CoverSlices, SlicedProblem, SlicedSearch
@@ -149,6 +149,9 @@ def tiny_rows(loss: LeafLoss, real: DistinctRows | None) -> DistinctRows:
         # Sums of more than three are of whole numbers, where weights are.
         weights = np.array([1.0, 1.0 if real.is_whole else 0.5])
         rows = replace(rows, n_classes=min(4, real.n_classes), value=rows.value * weights)
+    if real.unit is not None:
+        label = rows.value[:, :1]
+        rows = replace(rows, value=np.hstack([label, 0.0 * label + 0.5]), unit=np.full(rows.n_classes, 0.5))
     # What is compiled depends on the types of weights and ranks, and on leaf sizes.
     most = int(real.n_values.max(initial=1))
     n_values = np.full(1, most) if most > MAX_SHORT_RANKS else rows.n_values
@@ -327,7 +330,8 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[D
     """
     thresholds, y = problem.thresholds, np.asarray(problem.y, dtype=np.float64)
     weight, base, loss, K = problem.weights, 0.0, problem.loss, 0
-    target, of, row = numbered_rows(problem)
+    unit = _class_weights(problem) if merged else None
+    target, of, row = numbered_rows(problem, of_classes=unit is not None)
     size = np.bincount(row)
     shifted, two, of_classes = np.zeros(len(y)), False, False
     if isinstance(loss, LabelLoss):
@@ -384,12 +388,35 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[D
         of_classes=of_classes,
         is_gathered=of_classes and not fits and not counted,
         is_counted=counted,
+        unit=unit,
     )
     return rows if rows.is_gathered or rows.is_counted else replace(rows, n_bins=bins_of(rows, len(of))), base
 
 
-def numbered_rows(problem: UnivariateProblem) -> tuple[IntArray, IntArray, IntArray]:
+def _class_weights(problem: UnivariateProblem) -> FloatArray | None:
+    """Return what a sample of each class (K,) loses under a wrong label, where all of a class lose the same.
+
+    ``None`` where they differ or are whole numbers, or thresholds are too many to count their pairs.
+    """
+    if not problem.predicts_class or len(problem.thresholds) > MOST:
+        return None
+    charged = problem.statistics
+    K = charged.shape[1]
+    if K > 2 and not problem.counts_errors:
+        return None
+    label = np.asarray(charged.argmin(axis=1))
+    weight = charged.max(axis=1) - charged.min(axis=1)
+    unit = np.array([weight[label == k].max(initial=0.0) for k in range(K)])
+    is_alike = ((weight == unit[label]) | (weight == 0.0)).all()
+    return unit if is_alike and unit.all() and (unit != np.rint(unit)).any() else None
+
+
+def numbered_rows(
+    problem: UnivariateProblem, *, of_classes: bool = False
+) -> tuple[IntArray, IntArray, IntArray]:
     """Return the distinct rows of the samples: those that are equal in features, and in what is lost, are one.
+
+    ``of_classes`` keeps samples of two classes apart, too, where a row is to have one class.
 
     Returns
     -------
@@ -404,6 +431,8 @@ def numbered_rows(problem: UnivariateProblem) -> tuple[IntArray, IntArray, IntAr
     target: IntArray = np.zeros(len(y), np.int64)
     if not problem.loss.has_sums:
         target = np.unique(y, return_inverse=True)[1]
+    elif of_classes:
+        target = np.asarray(problem.statistics.argmin(axis=1), dtype=np.int64)
     elif problem.counts_errors and y.max(initial=0) > 1:
         target = y.astype(np.int64)
     _, of, row = np.unique(

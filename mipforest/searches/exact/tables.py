@@ -88,6 +88,9 @@ class DistinctRows:
         bits.
     n_bins
         Number of bins of a feature, of losses that vector walks do not take, and of many classes; 0 for none.
+    unit
+        (K,) weight of a sample of each class, where all of a class have the same; ``None`` where they differ, or are
+        whole numbers.
     """
 
     loss: LeafLoss
@@ -104,6 +107,7 @@ class DistinctRows:
     is_gathered: bool = False
     n_bins: int = 0
     is_counted: bool = False
+    unit: FloatArray | None = None
 
     def subset(self, chosen: BoolArray, *, ordered: bool = True) -> DistinctRows:
         """Return some of the rows; ranks stay those of all. Without ``ordered`` they are in no order (p, 0)."""
@@ -128,6 +132,14 @@ class DistinctRows:
     def is_whole(self) -> bool:
         """Whether losses are whole numbers."""
         return self.of_classes and self.kind is not None and self.kind.kind == "i"
+
+    @property
+    def multiplicity(self) -> FloatArray:
+        """(n,) weights of classes in units: whole numbers, where these are, or there are units."""
+        weight = self.value[:, 1]
+        if self.unit is None:
+            return weight
+        return np.asarray(np.rint(weight / self.unit[self.value[:, 0].astype(np.int64)]))
 
     @property
     def statistics(self) -> FloatArray:
@@ -576,7 +588,7 @@ def _cells(rows: DistinctRows) -> IntArray:
 
 
 def bits_of_classes(rows: DistinctRows) -> tuple[IntArray, IntArray]:
-    """Return the rows of classes by bits, one of whole weight w by w bits, and where words of a class begin.
+    """Return the rows of classes by bits, one of w units by w bits, and where words of a class begin.
 
     Returns
     -------
@@ -585,7 +597,7 @@ def bits_of_classes(rows: DistinctRows) -> tuple[IntArray, IntArray]:
     start
         (K + 1,) first word of each class.
     """
-    label, weight = rows.value[:, 0].astype(np.int64), rows.value[:, 1].astype(np.int64)
+    label, weight = rows.value[:, 0].astype(np.int64), rows.multiplicity.astype(np.int64)
     parts, start = [], [0]
     for c in range(rows.n_classes):
         own = np.flatnonzero(label == c)

@@ -26,6 +26,7 @@ KINDS = {
     "three classes": {"K": 3},
     "fractions": {"K": 2, "weights": (0.5, 1.7)},
     "whole weights": {"K": 2, "weights": (1.0, 3.0)},
+    "weights of classes": {"K": 3, "of_class": (0.7, 1.9, 0.37)},
     "costs": {"K": 3, "costs": True},
     "squared": {"loss": "squared"},
     "deviance": {"loss": "deviance"},
@@ -43,8 +44,9 @@ def pairs(monkeypatch):
 
 
 def indicators(
-    seed, *, n=200, p=9, values=5, loss="classes", K=2, weights=None, costs=False, N_min=1, split_cost=0.0
-):
+    seed, *, n=200, p=9, values=5, loss="classes", K=2, weights=None, of_class=None, costs=False, N_min=1,
+    split_cost=0.0,
+):  # fmt: skip
     """A table of indicators and of one feature of more values."""
     rng = np.random.default_rng(seed)
     X = (rng.random((n, p)) < rng.uniform(0.2, 0.8, p)).astype(float)
@@ -59,7 +61,7 @@ def indicators(
         loss=loss_of(loss, costs=rng.random((K, K)) * (1 - np.eye(K)) if costs else None),
         N_min=N_min,
         split_cost=split_cost,
-        weight=None if weights is None else rng.choice(weights, n),
+        weight=rng.choice(weights, n) if weights else np.array(of_class)[y] if of_class else None,
     )
 
 
@@ -105,7 +107,7 @@ def test_values_and_bounds_are_those_of_covers(seed, kind, monkeypatch):
         assert same(found[0].bound, found[1].bound)
 
 
-@pytest.mark.parametrize("kind", ["two classes", "three classes", "whole weights", "costs", "squared"])
+@pytest.mark.parametrize("kind", [*KINDS][:7])
 @pytest.mark.parametrize("seed", seeds(2, 40))
 def test_values_of_four_levels_are_those_of_covers(seed, kind, monkeypatch):
     # Labels that follow no tree: every root has to be searched.
@@ -121,7 +123,7 @@ def test_values_of_four_levels_are_those_of_covers(seed, kind, monkeypatch):
     assert same(found[0].bound, found[1].bound)
 
 
-@pytest.mark.parametrize("kind", ["two classes", "three classes", "costs", "squared"])
+@pytest.mark.parametrize("kind", ["two classes", "three classes", "weights of classes", "costs", "squared"])
 def test_bounds_of_pairs_never_exceed_what_trees_of_two_levels_lose(kind):
     """Four levels: rows on a side of one threshold and on a side of another, and the best tree of two levels there."""
     problem = indicators(5, n=60, p=6, values=12, **KINDS[kind], split_cost=0.3)
@@ -165,6 +167,18 @@ def test_a_search_that_is_stopped_has_a_true_bound(kind, depth, monkeypatch, pai
         assert (stopped.by_threshold <= whole.by_threshold + 1e-9).all()
     heard = exact_search(problem, depth, on_progress=lambda *_: True)
     assert at_most(heard.bound, whole.value)
+
+
+def test_weights_of_classes_are_counted_and_those_of_samples_are_summed():
+    def is_counted(**kind):
+        problem = indicators(0, n=300, **kind)
+        return PairSearch(rows_of(problem)[0], 2, cost=0.0, tolerance=0.0, incumbent=np.inf).tables.is_counted
+
+    assert is_counted(K=2, of_class=(0.7, 1.9))
+    assert is_counted(K=3, of_class=(0.7, 1.9, 3.0))
+    assert is_counted(K=3, of_class=(0.7, 1.9, 3.0), N_min=7)
+    assert not is_counted(K=2, weights=(0.7, 1.9))
+    assert not is_counted(K=3, of_class=(0.0, 1.9, 1.1))
 
 
 def test_tables_of_few_thresholds_are_searched_by_pairs_and_others_by_covers():
