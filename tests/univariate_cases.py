@@ -98,7 +98,7 @@ class Case:
             y = rng.integers(0, K, n)
             y[:2] = [K - 1, 0]
             if weight is not None and seed % 6 == 0:
-                weight = np.array([0.37, 1.0, 0.6, 2.3])[y]
+                weight = np.array([0.37, 1.0, 0.4**0.5, 2.3])[y]
             if rng.random() < 0.3:
                 costs = rng.random((K, K))
                 np.fill_diagonal(costs, 0.0 if rng.random() < 0.7 else 0.1)

@@ -62,6 +62,9 @@ BLOCK = 32
 #: Sums over pairs of thresholds, or counts.
 Sums = FloatArray | Int32Array
 
+#: More errors than rows; four times as many fit: a domain, a group and two leaves may all bar a split.
+MANY = 1 << 28
+
 
 # ---------------------------------------------------------------------- sums over pairs
 
@@ -258,7 +261,10 @@ def _is_counted(rows: DistinctRows) -> bool:
 
 def unit_of(rows: DistinctRows) -> Sums:
     """Return the weight of a bit of each class (K,), of the type in which classes are added up."""
-    return np.ones(rows.n_classes, np.int32) if rows.unit is None else rows.unit
+    if (unit := rows.unit) is None:
+        return np.ones(rows.n_classes, np.int32)
+    is_short = rows.is_whole and rows.value[:, 1].sum() < MANY
+    return unit.astype(np.int32) if is_short and rows.N_min <= 1 else unit
 
 
 def are_faster(rows: DistinctRows, depth: int) -> bool:
@@ -364,14 +370,16 @@ def best_roots(
         by_root[j] = left + right
 
 
-#: More errors than rows; four times as many fit: a domain, a group and two leaves may all bar a split.
-MANY = 1 << 28
+@kernel
+def _if_too_small(size: Any, limits: Any, none: Any) -> Any:
+    """Return more than any tree loses where a leaf has samples, but too few."""
+    return limits[0] if limits[1] < size < limits[2] else none
 
 
 class PairCounts(NamedTuple):
     """Tables of classes that are counted by bits, and what nodes may split on.
 
-    Weights are of 32 bits where they are whole numbers, else doubles.
+    Weights are of 32 bits where they are whole numbers and leaves may have any size, or all are 1; else doubles.
 
     Attributes
     ----------
@@ -407,24 +415,16 @@ class PairCounts(NamedTuple):
     ) -> PairCounts:
         """Return the counts of some tables with what nodes may split on."""
         unit, N_min = unit_of(rows), rows.N_min
-        kind, is_whole = unit.dtype, rows.unit is None
+        is_whole = unit.dtype.kind == "i"
         # Numbers of samples are multiples of 1 but for rounding.
-        limits = np.array([MANY, 0, N_min] if is_whole else [np.inf, 0.5, N_min - 0.5], kind)
-        label = rows.value[:, 0].astype(np.int64)
-        whole = (np.bincount(label, rows.multiplicity, len(unit)) * unit).astype(kind)
-        samples = unit if is_whole else 1.0 / unit
+        limits = np.array([MANY, 0, N_min] if is_whole else [np.inf, 0.5, N_min - 0.5])
+        whole = np.bincount(rows.value[:, 0].astype(np.int64), rows.multiplicity, len(unit)) * unit
+        if is_whole:
+            limits, whole = limits.astype(np.int32), whole.astype(np.int32)
+        samples = np.ones_like(unit) if is_whole else 1.0 / unit
         return cls(
-            tables.bits,
-            tables.start,
-            unit,
-            samples,
-            tables.sums,
-            whole,
-            limits,
-            tables.moved,
-            use,
-            group,
-        )
+            tables.bits, tables.start, unit, samples, tables.sums, whole, limits, tables.moved, use, group
+        )  # fmt: skip
 
 
 class PairWork(NamedTuple):
@@ -494,7 +494,7 @@ def _best_roots_of_classes(
     use, group, lines, by_root = tables.use, tables.group, work.lines, work.by_root
     # Whole numbers stay of 32 bits.
     K, T, is_sized, cast = len(whole), counts.shape[1], N_min > 1, work.lines.dtype.type
-    many, least, most, samples = tables.limits[0], tables.limits[1], tables.limits[2], tables.samples
+    limits, many, none, samples = tables.limits, tables.limits[0], cast(0), tables.samples
     off_left, off_right = lines[0], lines[1]
     both, rest, on, off, n_both, n_on = lines[2], lines[3], lines[4], lines[5], lines[6], lines[7]
     for k in range(T):
@@ -533,23 +533,18 @@ def _best_roots_of_classes(
                     both[k] = on[k] = -many
         if is_sized:
             for k in range(T):
-                if least < n_both[k] < most:
-                    both[k] -= many
-                if least < cast(size_right - n_both[k]) < most:
-                    both[k] -= many
-                if least < n_on[k] < most:
-                    on[k] -= many
-                if least < cast(size_left - n_on[k]) < most:
-                    on[k] -= many
+                of_right, of_left = cast(size_right - n_both[k]), cast(size_left - n_on[k])
+                both[k] -= _if_too_small(n_both[k], limits, none) + _if_too_small(of_right, limits, none)
+                on[k] -= _if_too_small(n_on[k], limits, none) + _if_too_small(of_left, limits, none)
         best_left, best_right = many, many
         for k in range(T):
             best_right = min(best_right, cast(off_right[k] + n_right - both[k] - rest[k]))
             best_left = min(best_left, cast(off_left[k] + n_left - on[k] - off[k]))
         left = cost + best_left if best_left < many else np.inf
         right = cost + best_right if best_right < many else np.inf
-        if use[2 * node + 1, T] == 0 and not (is_sized and least < size_left < most):
+        if use[2 * node + 1, T] == 0 and _if_too_small(size_left, limits, none) == none:
             left = min(left, float(n_left - most_left))
-        if use[2 * node + 2, T] == 0 and not (is_sized and least < size_right < most):
+        if use[2 * node + 2, T] == 0 and _if_too_small(size_right, limits, none) == none:
             right = min(right, float(n_right - most_right))
         by_root[j] = left + right
 
@@ -614,7 +609,7 @@ def search_three(
                 if work.by_root[k] < work.by_root[j]:
                     j = k
             leaf = np.inf
-            if use[1 + side, T] == 0 and not (N_min > 1 and limits[1] < size < limits[2]):
+            if use[1 + side, T] == 0 and (N_min <= 1 or _if_too_small(size, limits, cast(0)) == cast(0)):
                 leaf = float(n - most)
             loss = min(leaf, cost + work.by_root[j])
             if not loss < leaf - tolerance:

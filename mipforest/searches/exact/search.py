@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from time import monotonic
 from weakref import WeakKeyDictionary
 
@@ -17,7 +19,7 @@ from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
 from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, CoverSearch
-from mipforest.searches.exact.pair_counts import MOST, are_faster
+from mipforest.searches.exact.pair_counts import MANY, MOST, are_faster, unit_of
 from mipforest.searches.exact.pair_search import PairSearch
 from mipforest.searches.exact.side_bounds import KEPT_DEPTH, Losses, keep_sides, known_sides
 from mipforest.searches.exact.slices import CoverSlices, SlicedProblem, SlicedSearch
@@ -30,6 +32,7 @@ from mipforest.searches.exact.tables import (
     fit_bits,
     kind_of,
 )
+from mipforest.searches.exact.walks import MAX_WEIGHT
 from mipforest.searches.numbers import ANY_SIZE, require, require_charges, require_limits
 from mipforest.searches.workers import Workers
 from mipforest.time_budget import TimeBudget
@@ -48,6 +51,10 @@ WALKED_TARGETS = 1e-30, 1e30
 
 #: Most that weights may differ by for walks of the squared loss: less than rounding hides of a sum.
 WALKED_WEIGHTS = 1e9
+
+#: Most different weights that are looked at for a unit, most of its parts that the least one has, and the difference
+#: between a weight and its multiple, as a share of it, that is rounding.
+MOST_WEIGHTS, MOST_PARTS, SAME_WEIGHT = 32, 1 << 15, 1e-15
 
 #: Least depth of a search on a cluster: with fewer levels there are no open nodes to hand out.
 LEAST_ON_WORKERS = 3
@@ -108,11 +115,12 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
     """
 
     def run() -> None:
+        real = None if problem is None else rows_of(in_whole_units(problem))[0]
         for loss in (ClassLoss(), SquaredLoss()) if problem is None else (problem.loss,):
-            is_long = problem is not None and rows_of(problem)[0].rank.size >= LONG
-            rows = tiny_rows(loss, None if problem is None else rows_of(problem)[0])
+            is_long = real is not None and real.rank.size >= LONG
+            rows = tiny_rows(loss, real)
             for levels in (2,) if depth == 2 else (3,) if depth > 2 else ():
-                kind = CoverSearch if problem is None else search_for(rows_of(problem)[0], levels)
+                kind = CoverSearch if real is None else search_for(real, levels)
                 # Deeper, sides of few rows have no bins.
                 for some in (rows, replace(rows, n_bins=0)) if rows.n_bins and depth > 3 else (rows,):
                     search = kind(some, levels, cost=0.0, tolerance=0.0, incumbent=np.inf)
@@ -149,9 +157,10 @@ def tiny_rows(loss: LeafLoss, real: DistinctRows | None) -> DistinctRows:
         # Sums of more than three are of whole numbers, where weights are.
         weights = np.array([1.0, 1.0 if real.is_whole else 0.5])
         rows = replace(rows, n_classes=min(4, real.n_classes), value=rows.value * weights)
-    if real.unit is not None:
+    if real.unit is not None and unit_of(real).dtype.kind == "f":
+        unit = float(MANY) if real.is_whole else 0.5
         label = rows.value[:, :1]
-        rows = replace(rows, value=np.hstack([label, 0.0 * label + 0.5]), unit=np.full(rows.n_classes, 0.5))
+        rows = replace(rows, value=np.hstack([label, 0.0 * label + unit]), unit=np.full(rows.n_classes, unit))
     # What is compiled depends on the types of weights and ranks, and on leaf sizes.
     most = int(real.n_values.max(initial=1))
     n_values = np.full(1, most) if most > MAX_SHORT_RANKS else rows.n_values
@@ -225,12 +234,13 @@ def exact_search(
     require_charges("exact-search", problem, problem.thresholds.X)
     require("exact-search", "thresholds", problem.thresholds.value, least=-ANY_SIZE, most=ANY_SIZE)
     require_limits("exact-search", best=best, gap=gap, deadline=deadline)
+    given, problem = problem, in_whole_units(problem)
     rows, base = rows_of(problem)
     unit, thresholds = problem.unit, problem.thresholds
     # The loss of one leaf, which rounding errors are shares of, may be far from the unit.
     is_sum = not rows.predicts_labels and rows.loss.has_sums
     slack = max(1.0, float(np.abs(rows.value[:, -1]).sum()) / unit) if is_sum else 1.0
-    if rows.is_whole and problem.split_cost == 0:
+    if rows.is_whole and problem.split_cost == 0 and problem is given:
         slack = 0.0
 
     def lowered(bound: FloatArray) -> FloatArray:
@@ -304,6 +314,30 @@ def rows_of(problem: UnivariateProblem) -> tuple[DistinctRows, float]:
     known.append((losses, problem.N_min, rows, base))
     del known[:-MAX_KEPT]
     return rows, base
+
+
+def in_whole_units(problem: UnivariateProblem) -> UnivariateProblem:
+    """Return a problem whose weights are multiples of a unit, in this unit; the problem itself where they are not.
+
+    Errors of whole weights are added up exactly, and by vectors of more numbers. Weights of classes as of
+    ``class_weight="balanced"`` are such multiples, but for what their own rounding makes of them.
+    """
+    if problem.weight is None or not problem.counts_errors:
+        return problem
+    weight = problem.weights
+    if len(np.unique(weight[:1000])) > MOST_WEIGHTS:
+        return problem
+    values, number = np.unique(weight, return_inverse=True)
+    if len(values) > MOST_WEIGHTS or values[0] <= 0.0 or (values == np.rint(values)).all():
+        return problem
+    shares = [Fraction(share).limit_denominator(MOST_PARTS) for share in (values / values[0]).tolist()]
+    parts = math.lcm(*(share.denominator for share in shares))
+    times = np.array([float(share * parts) for share in shares])
+    unit = float(values[0]) / parts
+    if (np.abs(times * unit - values) > SAME_WEIGHT * values).any() or times[number].sum() > MAX_WEIGHT:
+        return problem
+    cost, whole = problem.split_cost / unit, problem.unit / unit
+    return replace(problem, weight=times[number], split_cost=cost, unit=whole)
 
 
 def _capped(problem: UnivariateProblem) -> UnivariateProblem:
@@ -396,7 +430,7 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[D
 def _class_weights(problem: UnivariateProblem) -> FloatArray | None:
     """Return what a sample of each class (K,) loses under a wrong label, where all of a class lose the same.
 
-    ``None`` where they differ or are whole numbers, or thresholds are too many to count their pairs.
+    ``None`` where they differ or are 1, or thresholds are too many to count their pairs.
     """
     if not problem.predicts_class or len(problem.thresholds) > MOST:
         return None
@@ -408,7 +442,7 @@ def _class_weights(problem: UnivariateProblem) -> FloatArray | None:
     weight = charged.max(axis=1) - charged.min(axis=1)
     unit = np.array([weight[label == k].max(initial=0.0) for k in range(K)])
     is_alike = ((weight == unit[label]) | (weight == 0.0)).all()
-    return unit if is_alike and unit.all() and (unit != np.rint(unit)).any() else None
+    return unit if is_alike and unit.all() and (unit != 1.0).any() else None
 
 
 def numbered_rows(

@@ -89,8 +89,7 @@ class DistinctRows:
     n_bins
         Number of bins of a feature, of losses that vector walks do not take, and of many classes; 0 for none.
     unit
-        (K,) weight of a sample of each class, where all of a class have the same; ``None`` where they differ, or are
-        whole numbers.
+        (K,) weight of a sample of each class, where all of a class have the same; ``None`` where they differ, or are 1.
     """
 
     loss: LeafLoss

@@ -95,7 +95,7 @@ def drawn(seed, depth):
         loss=loss_of(loss),
         N_min=int(rng.integers(1, 4)),
         split_cost=float(rng.choice([0.0, 0.25])),
-        weight=np.array([0.7, 1.3, 2.1])[y] if loss == "classes" and seed % 8 > 3 else None,
+        weight=np.array([0.7, 1.3, 4.4**0.5])[y] if loss == "classes" and seed % 8 > 3 else None,
     )
     has_any = np.diff(thresholds.first) > 0
     allowed = (rng.random((B, p)) < rng.choice([0.4, 0.7, 1.0])) & has_any

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.utils.class_weight import compute_sample_weight
 from tolerance import at_most, in_order, same
 from univariate_cases import Case, hold_for_all, leaf_cost
 
@@ -20,7 +21,8 @@ from mipforest.objectives.leaf_losses import ClassLoss, PinballLoss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import medians
 from mipforest.searches.exact import cover_search
-from mipforest.searches.exact.search import exact_search
+from mipforest.searches.exact import search as exact_module
+from mipforest.searches.exact.search import exact_search, in_whole_units
 
 #: The first ones have every loss with and without weights, costs of classes, leaf sizes, at every depth.
 FIRST = 24
@@ -60,6 +62,42 @@ def test_value_tree_and_bounds_are_those_of_enumeration(seed):
 @pytest.mark.slow
 def test_value_tree_and_bounds_are_those_of_enumeration_in_more_cases():
     hold_for_all(agree_with_enumeration, range(FIRST, 500))
+
+
+@pytest.mark.parametrize(("depth", "K"), [(2, 2), (2, 3), (3, 2)])
+def test_balanced_weights_are_searched_as_whole_numbers(depth, K, monkeypatch):
+    rng = np.random.default_rng(depth + K)
+    X, y = rng.random((150, 3)), rng.choice(K, 150, p=np.array([6.0, 3.0, 1.0][:K]) / sum([6, 3, 1][:K]))
+    weight = compute_sample_weight("balanced", y)
+    problem = UnivariateProblem(
+        thresholds=find_thresholds(Dataset.from_arrays(X, y)),
+        y=y,
+        loss=ClassLoss(),
+        weight=weight,
+        unit=weight.sum(),
+        split_cost=0.4,
+    )
+    whole = in_whole_units(problem)
+    assert (whole.weights == np.rint(whole.weights)).all()
+    np.testing.assert_allclose(whole.weights / whole.unit, weight / problem.unit, rtol=1e-14)
+    assert same(whole.split_cost / whole.unit, problem.split_cost / problem.unit)
+    found = exact_search(problem, depth)
+    monkeypatch.setattr(exact_module, "in_whole_units", lambda problem: problem)
+    other = exact_search(problem, depth)
+    assert same(found.value, other.value)
+    assert same(found.bound, other.bound)
+
+
+def test_weights_without_a_unit_stay_as_they_are():
+    y = np.array([0, 1, 0, 1, 1])
+    thresholds = find_thresholds(Dataset.from_arrays(np.arange(5.0)[:, None], y))
+    for weight in (
+        np.array([1.0, 2.0, 1.0, 3.0, 2.0]),  # whole already
+        np.array([1.0, 2.0**0.5, 1.0, 1.0, 1.0]),  # no fraction
+        np.array([1.0, 1e9 + 0.5, 1.0, 1.0, 1.0]),  # too heavy for sums of whole numbers
+    ):
+        problem = UnivariateProblem(thresholds=thresholds, y=y, loss=ClassLoss(), weight=weight)
+        assert in_whole_units(problem) is problem
 
 
 def test_a_split_that_gains_nothing_but_rounding_is_none():

@@ -27,6 +27,7 @@ KINDS = {
     "fractions": {"K": 2, "weights": (0.5, 1.7)},
     "whole weights": {"K": 2, "weights": (1.0, 3.0)},
     "weights of classes": {"K": 3, "of_class": (0.7, 1.9, 0.37)},
+    "weights of classes without a unit": {"K": 2, "of_class": (0.7, 2.0**0.5)},
     "costs": {"K": 3, "costs": True},
     "squared": {"loss": "squared"},
     "deviance": {"loss": "deviance"},
@@ -107,7 +108,7 @@ def test_values_and_bounds_are_those_of_covers(seed, kind, monkeypatch):
         assert same(found[0].bound, found[1].bound)
 
 
-@pytest.mark.parametrize("kind", [*KINDS][:7])
+@pytest.mark.parametrize("kind", [*KINDS][:8])
 @pytest.mark.parametrize("seed", seeds(2, 40))
 def test_values_of_four_levels_are_those_of_covers(seed, kind, monkeypatch):
     # Labels that follow no tree: every root has to be searched.
@@ -174,6 +175,7 @@ def test_weights_of_classes_are_counted_and_those_of_samples_are_summed():
         problem = indicators(0, n=300, **kind)
         return PairSearch(rows_of(problem)[0], 2, cost=0.0, tolerance=0.0, incumbent=np.inf).tables.is_counted
 
+    assert is_counted(K=2, of_class=(2.0, 3.0))
     assert is_counted(K=2, of_class=(0.7, 1.9))
     assert is_counted(K=3, of_class=(0.7, 1.9, 3.0))
     assert is_counted(K=3, of_class=(0.7, 1.9, 3.0), N_min=7)
