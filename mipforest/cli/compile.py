@@ -21,6 +21,10 @@ SEARCH_SECONDS = 0.3
 #: Depths whose searches are compiled.
 DEPTHS = (1, 2)
 
+#: Weights that loops differ by: fractions, heavy whole numbers as ``class_weight="balanced"`` comes to, and of classes
+#: whose weights are no multiples of a unit.
+FRACTIONS, WHOLE, OF_CLASSES = WEIGHTS = ("weights", "whole weights", "weights of classes")
+
 #: Processes that compile side by side; each takes some 400 MB.
 PROCESSES = 2
 
@@ -39,8 +43,8 @@ class Kind:
         Classes of univariate trees, of a model that predicts them.
     N_min
         Least samples of a leaf of univariate trees.
-    weighted
-        Whether samples have fractional weights: those of a class the same, if features have two values.
+    weights
+        What weights samples have, one of :data:`WEIGHTS`.
     indicators
         Whether features have two values each.
     """
@@ -49,7 +53,7 @@ class Kind:
     depth: int | None
     classes: int = 2
     N_min: int = 1
-    weighted: bool = False
+    weights: str = ""
     indicators: bool = False
 
     def __str__(self) -> str:
@@ -57,7 +61,7 @@ class Kind:
         parts += [
             {2: "", 3: "three classes", 4: "four classes"}[self.classes],
             "least leaf" * (self.N_min > 1),
-            "weights" * self.weighted,
+            self.weights,
             "indicators" * self.indicators,
         ]
         return ", ".join(filter(None, parts))
@@ -139,15 +143,16 @@ def kinds_of(name: str) -> list[Kind]:
         return [Kind(name, depth) for depth in DEPTHS]
     classes = (2, 3) if cls.task == "classification" else (2,)
     # Loops are compiled for the depth, operations for all else: those of three levels are those of two.
-    operations = [Kind(name, 2, *own) for own in product(classes, (1, 2), (False, True))]
+    operations = [Kind(name, 2, *own) for own in product(classes, (1, 2), ("", FRACTIONS))]
     if cls.task == "classification":
+        operations += [Kind(name, 2, *own, WHOLE) for own in product(classes, (1, 2))]
         # With least leaf sizes, more than three classes of whole weights are summed as whole numbers.
         operations.append(Kind(name, 2, 4, 2))
     # Loops over pairs are compiled for counts, for counts times weights of classes, and for sums.
     if cls.task in ("classification", "regression", "multi-output"):
         operations += [Kind(name, 2, K, indicators=True) for K in classes]
     if cls.task == "classification":
-        operations.append(Kind(name, 2, weighted=True, indicators=True))
+        operations.append(Kind(name, 2, weights=OF_CLASSES, indicators=True))
     return [Kind(name, 3), *operations, Kind(name, 1)]
 
 
@@ -167,8 +172,9 @@ def compiled(kind: Kind) -> Compiled:
         if kind.indicators:
             X = (data.X_raw > data.X_raw.mean(axis=0)).astype(float)
             data = replace(data, X_raw=X, X=X)
-        if kind.weighted:
-            data = data.with_weights(0.3 + (data.y if kind.indicators else np.arange(data.n) / data.n))
+        if kind.weights:
+            number = data.y if kind.weights == OF_CLASSES else np.arange(data.n)
+            data = data.with_weights(10_000.0 + number if kind.weights == WHOLE else np.sqrt(1.0 + number))
         problem = formulation.build(data, kind.depth, solver=search, whole=False)
         result = problem.solve(search, time_limit=SEARCH_SECONDS)
     except Exception as error:  # whatever a broken installation raises is what the user needs to see

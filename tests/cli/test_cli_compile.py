@@ -2,7 +2,7 @@
 
 import pytest
 
-from mipforest.cli.compile import Kind, kinds_of
+from mipforest.cli.compile import FRACTIONS, Kind, kinds_of
 from mipforest.cli.doctor import small_data
 from mipforest.problem.registry import formulation_classes, get_formulation
 
@@ -20,9 +20,9 @@ def test_what_is_compiled_is_there_afterwards(mipforest):
 
 def test_univariate_trees_have_all_kinds():
     kinds = kinds_of("oct")
-    assert len(set(kinds)) == len(kinds) == 13
+    assert len(set(kinds)) == len(kinds) == 18
     assert Kind("oct", 3) in kinds
-    assert str(Kind("oct", 2, 3, 2, True)) == "oct, depth 2, three classes, least leaf, weights"
+    assert str(Kind("oct", 2, 3, 2, FRACTIONS)) == "oct, depth 2, three classes, least leaf, weights"
     assert {kind.classes for kind in kinds_of("ort")} == {2}
     assert [kind.depth for kind in kinds_of("margot")] == [1, 2]
 

@@ -161,13 +161,16 @@ first, Compilations.count = Compilations.count, 0
 rng = np.random.default_rng(0)
 solved = 0
 for depth, K, weights, parameters in product(
-    (1, 2, 3, 4), (2, 3, 5), ("", "samples", "classes"), ({}, {"N_min": 3}, {"alpha": 0.01})
+    (1, 2, 3, 4), (2, 3, 5), ("", "samples", "classes", "balanced"), ({}, {"N_min": 3}, {"alpha": 0.01})
 ):
     X = rng.integers(0, 6, size=(30, 3)).astype(float)
     data = Dataset.from_arrays(X, np.arange(30) % K)
     if weights:
         own = rng.uniform(0.5, 2.0, size=30)
-        data = data.with_weights(own if weights == "samples" else own[data.y.astype(int)])
+        label = data.y.astype(int)
+        # Multiples of a unit, as those of many samples are.
+        of_class = (7001.0 + np.arange(K)) / 9001 if weights == "balanced" else own
+        data = data.with_weights(own if weights == "samples" else of_class[label])
     assert get_formulation("oct")(**parameters).build(data, depth).solve("exact-search").status == "optimal"
     targets = Dataset.from_arrays(X, rng.normal(size=30))
     assert get_formulation("ort")(**parameters).build(targets, min(depth, 3)).solve("exact-search").status == "optimal"

@@ -228,7 +228,7 @@ def _with_sums(
     none = np.zeros((0, 0))
     sums: Sums
     if _is_counted(rows):
-        of_bit, start = bits_of_classes(rows)
+        of_bit, start = bits_of_classes(rows, rows.multiplicity)
         bits = _packed(right, of_bit, int(start[-1]))
         unit = unit_of(rows)
         sums = np.empty((len(start) - 1, len(right), len(right)), unit.dtype)

@@ -118,7 +118,7 @@ def bound_of_medians(rows: DistinctRows, cost: float) -> float:
     cost
         Cost of a split.
     """
-    row, start = bits_of_classes(rows)
+    row, start = bits_of_classes(rows, rows.value[:, 1])
     is_row, n, K = row >= 0, rows.rank.shape[1], len(start) - 1
     features = np.flatnonzero(rows.n_values > 1)
 

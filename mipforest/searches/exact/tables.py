@@ -586,8 +586,8 @@ def _cells(rows: DistinctRows) -> IntArray:
     return np.searchsorted(edges, rows.target, side="right")
 
 
-def bits_of_classes(rows: DistinctRows) -> tuple[IntArray, IntArray]:
-    """Return the rows of classes by bits, one of w units by w bits, and where words of a class begin.
+def bits_of_classes(rows: DistinctRows, times: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the rows of classes by bits, each by so many as it counts times (n,), and where words of a class begin.
 
     Returns
     -------
@@ -596,11 +596,11 @@ def bits_of_classes(rows: DistinctRows) -> tuple[IntArray, IntArray]:
     start
         (K + 1,) first word of each class.
     """
-    label, weight = rows.value[:, 0].astype(np.int64), rows.multiplicity.astype(np.int64)
+    label, repeats = rows.value[:, 0].astype(np.int64), times.astype(np.int64)
     parts, start = [], [0]
     for c in range(rows.n_classes):
         own = np.flatnonzero(label == c)
-        own = np.repeat(own, weight[own])
+        own = np.repeat(own, repeats[own])
         parts.append(np.concatenate([own, np.full(-len(own) % BITS, -1)]))
         start.append(start[-1] + len(parts[-1]) // 64)
     return np.concatenate(parts), np.array(start)
@@ -608,7 +608,7 @@ def bits_of_classes(rows: DistinctRows) -> tuple[IntArray, IntArray]:
 
 def _counted_tables(rows: DistinctRows) -> CountedTables:
     """Return the tables for counts of classes by bits."""
-    row, start = bits_of_classes(rows)
+    row, start = bits_of_classes(rows, rows.value[:, 1])
     (p, n), W, B = rows.rank.shape, int(start[-1]), INTERVALS
     used = np.flatnonzero(row >= 0)
     first = np.zeros(n, np.int64)
