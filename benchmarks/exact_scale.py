@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from time import monotonic, process_time
@@ -171,18 +173,23 @@ def policies(limit: float) -> tuple[str, str]:
     return table([*head, *end], free), table([*head, "at most", *end], budget)
 
 
-def large_numbers(limit: float) -> str:
+def row_of_numbers(n: int, p: int, depth: int, limit: float) -> list[str]:
     """Squared loss of many samples, without a tree to begin with."""
+    data = numbers(n, p)
+    problem, seconds = built(lambda: problem_of(data, "squared"))
+    own = searched(problem, depth, np.inf, limit)
+    peak = getrusage(RUSAGE_SELF).ru_maxrss / 1e6
+    row = [f"{n} x {p}", f"{depth}", f"{seconds:.1f}", *found(own.outcome, own.seconds)]
+    return [*row, own.first_bound, f"{peak:.1f}"]
+
+
+def large_numbers(limit: float) -> str:
+    """Squared loss, each size in a process of its own."""
     rows = []
-    for n, p, depth in NUMBERS:
-        data = numbers(n, p)
-        problem, seconds = built(lambda data=data: problem_of(data, "squared"))  # type: ignore[misc]
-        own = searched(problem, depth, np.inf, limit)
-        peak = getrusage(RUSAGE_SELF).ru_maxrss / 1e6
-        row = [f"{n} x {p}", f"{depth}", f"{seconds:.1f}", *found(own.outcome, own.seconds)]
-        row += [own.first_bound, f"{peak:.1f}"]
-        rows.append(row)
-        print(*row, flush=True)
+    for size in NUMBERS:
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            rows.append(pool.submit(row_of_numbers, *size, limit).result())
+        print(*rows[-1], flush=True)
     return table(["n x p", "D", "building", "squared loss", "seconds", "first bound", "GB"], rows)
 
 
@@ -247,15 +254,15 @@ best decision. Seconds are those of `solve`, once the model is built.
 
 {free}
 
-With a budget: the decision that most samples get above may be given to half as many. At most {BUDGET_LIMIT:g} s on the
-clock.
+With a budget: the decision that most samples get above may be given to half as many. The search has {BUDGET_LIMIT:g} s
+on the clock.
 
 {budget}
 
 ## Many numbers
 
-Squared loss, continuous features; five of ten say something. The search is given no tree to begin with. The memory is
-the most that the process has held by then, its data included.
+Squared loss, continuous features; five of ten say something. The search is given no tree to begin with. Memory is the
+most that the process holds at a time, its data included.
 
 {many}
 

@@ -110,7 +110,7 @@ class LagrangianSearch:
     exact_tree
         Finds one.
     guess
-        Improves splits, from depth 3 on.
+        Improves splits, where an exact tree takes long.
     should_stop
         Called with what is known after every step; returning ``True`` ends the search.
     gap
@@ -175,7 +175,7 @@ class LagrangianSearch:
             return found
         if prices is None:
             prices = np.zeros(len(found.prices))
-        if start is not None and trees.depth > PROVEN_DEPTH:
+        if start is not None and (trees.depth > PROVEN_DEPTH or not self._is_quick):
             prices = self._guessed_prices(start)
         self._raise_bound(prices)
         if not np.isfinite(found.cost) and not self._ended():
@@ -186,6 +186,12 @@ class LagrangianSearch:
             self._explain()
             found.infeasible = found.infeasible or "no tree keeps all limits: all were tried"
         return found
+
+    @property
+    def _is_quick(self) -> bool:
+        """Whether one exact tree of depth 2 takes some seconds at most."""
+        thresholds = self.trees.charges.thresholds
+        return len(thresholds) * thresholds.X.size <= MAX_COMPLETE
 
     # ------------------------------------------------------------------ trees
 
@@ -273,7 +279,7 @@ class LagrangianSearch:
         return None if solved.x is None else (solved.x[:r] * scale, -solved.fun * scale)
 
     def _guessed_prices(self, chosen: IntArray) -> FloatArray:
-        """Return prices by cuts of trees that are found without a proof: an exact tree of depth 3 takes long."""
+        """Return prices by cuts of trees that are found without a proof, where an exact tree takes long."""
         prices = np.zeros(len(self.trees.use))
         for _ in range(MAX_GUESSES):
             problem, _ = self.trees.relaxation(prices)
@@ -315,7 +321,7 @@ class LagrangianSearch:
         thresholds = trees.charges.thresholds
         if not len(thresholds):
             return
-        if len(thresholds) * thresholds.X.size <= MAX_COMPLETE:
+        if self._is_quick:
             self.relaxed(found.prices, complete=True)
         closing = Closing(trees.capped(found.cost), found.prices, self.box)
         tried = np.zeros(len(thresholds), dtype=bool)

@@ -884,7 +884,7 @@ class Constrained:
             return Solved(np.inf, None, ended=True)
         search, unit = self._limits(charged, within), charged.unit
         cutoff = self.incumbent.value * unit
-        # Deeper, prices are guessed first, from trees that are found without a proof; these keep to no box.
+        # Where exact trees take long, prices are guessed first, from trees without a proof; these keep to no box.
         guesses = self.prices is None and box is None and len(numbers) > 0
         start = np.full(self.problem.topology.n_branches, -1) if guesses else None
         found = search.run(start, prices=self.prices, cutoff=cutoff)
