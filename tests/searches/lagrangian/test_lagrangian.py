@@ -11,6 +11,7 @@ from formulations.oct import Oct
 from formulations.policy import Policy
 from mipforest import constraints
 from mipforest.data import DataError, Dataset, load
+from mipforest.searches.lagrangian import search as lagrangian
 from mipforest.searches.lagrangian.limited import LimitedTrees
 
 #: Two sums of the same costs in another order, relative to what all samples may cost together.
@@ -86,6 +87,16 @@ def best_value(problem, sums, most, alpha, unit):
 # Bounds of 24 are those of roots that are closed.
 @pytest.mark.parametrize("seed", [24, *(seed for seed in seeds(8, 100) if seed.values != (24,))])
 def test_the_optimum_is_that_of_enumeration(seed):
+    agree_with_enumeration(seed)
+
+
+@pytest.mark.parametrize("seed", seeds(3, 100))
+def test_prices_that_are_guessed_first_lead_to_the_same_optimum(seed, monkeypatch):
+    monkeypatch.setattr(lagrangian, "MAX_COMPLETE", 0)  # as if an exact tree took long
+    agree_with_enumeration(seed)
+
+
+def agree_with_enumeration(seed):
     problem, *case = limited_case(seed)
     expected, size = best_value(problem, *case), float(case[0][:, :, 0].max()) / case[-1]
     result = problem.solve("exact-search")
