@@ -15,6 +15,7 @@ that parts none of its samples.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,9 @@ MAX_PAIRS = 20_000_000
 
 #: Pairs at a time.
 PAIRS = 1_000_000
+
+#: Sums of label pairs of one threshold after the other at a time; thresholds up to which each has sums of its own.
+SUMS, FEW = 2_000_000, 1000
 
 #: Share of :attr:`LimitedTrees.spread` that rounding may take from a sum.
 ROUNDING = 1e-10
@@ -63,6 +67,17 @@ class Subtrees:
             self.use[:, chosen],
             self.threshold[chosen],
             self.labels[chosen],
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Subtrees]) -> Subtrees:
+        """Return those of all parts."""
+        return cls(
+            np.concatenate([part.cost for part in parts]),
+            np.concatenate([part.priced for part in parts]),
+            np.concatenate([part.use for part in parts], axis=1),
+            np.concatenate([part.threshold for part in parts]),
+            np.concatenate([part.labels for part in parts]),
         )
 
 
@@ -108,10 +123,23 @@ class Closing:
 
     def least(self, root: int) -> float:
         """Return the least priced cost of a tree of depth 2 with a threshold at the root, limits paid back."""
-        trees, thresholds = self.trees, self.trees.charges.thresholds
+        _, one, other = self._sides(root)
+        return one + other + self._fixed - self.priced_rounding
+
+    @property
+    def _fixed(self) -> float:
+        """Cost of the root's split, less what limits pay back."""
+        return self.trees.alpha - float(self.prices @ self.trees.most)
+
+    def _sides(self, root: int) -> tuple[BoolArray, float, float]:
+        """Return which groups (g,) are left of a threshold, and the least priced costs of both sides."""
+        thresholds = self.trees.charges.thresholds
         goes_left = thresholds.X[:, thresholds.feature[root]] < thresholds.value[root]
-        sides = self._least_of_one_split(goes_left, root, 1) + self._least_of_one_split(~goes_left, root, 2)
-        return sides + trees.alpha - float(self.prices @ trees.most) - self.priced_rounding
+        return (
+            goes_left,
+            self._least_of_one_split(goes_left, root, 1),
+            self._least_of_one_split(~goes_left, root, 2),
+        )
 
     def _usable(self, root: int, node: int) -> tuple[BoolArray, bool]:
         """Return (q,) which thresholds a node may have below a root, -1 without one, and whether it has to split."""
@@ -164,32 +192,53 @@ class Closing:
             return slice(root, root + 1), np.full(1, least)
         return of, least - np.abs(self.ranges[of] - self.ranges[root]) - self.priced_rounding
 
-    def subtrees(self, here: BoolArray, root: int = -1, node: int = 0) -> Subtrees:
-        """Return all trees of at most one split for the groups (g,) that are here, forbidden labels left out.
+    def subtrees(self, here: BoolArray, root: int = -1, node: int = 0, *, most: float = np.inf) -> Subtrees:
+        """Return the trees of at most one split for the groups (g,) that are here, forbidden labels left out.
 
-        ``node`` is theirs, below a threshold ``root``. Of the splits that part none of the samples it is one.
+        ``node`` is theirs, below a threshold ``root``. Of the splits that part none of the samples it is one. Those
+        whose priced cost is above ``most`` are left out; of many labels and thresholds, few others are left.
         """
         trees, K, at = self.trees, self.trees.cost.shape[1], np.flatnonzero(here)
-        own = self.table[at].reshape(len(at), -1)
-        whole = own.sum(axis=0).reshape(-1, K)
+        own, priced = self.table[at].reshape(len(at), -1), self.priced[at]
         if self.size[at].sum() < trees.charges.N_min:
             none = np.zeros(0)
             return Subtrees(none, none, np.zeros((self.n_rows, 0)), none.astype(int), np.zeros((0, 2), int))
-        below, _, fresh, must, alone = self._parted(at, own, root, node)
+        below, _, fresh, must, alone = self._parted(at, priced, root, node)
         k = np.flatnonzero(fresh)
-        left = below[k].reshape(len(k), len(whole), K)
-        right = whole - left
+        least = below[k].min(axis=1) + (priced.sum(axis=0) - below[k]).min(axis=1) + trees.alpha
+        k = k[least <= most]
+        whole = own.sum(axis=0).reshape(-1, K)
+        left = self._sums_below(at, own, k, root, node).reshape(len(k), len(whole), K)
         a, b = (pair.ravel() for pair in np.nonzero(np.ones((K, K)) if must else ~np.eye(K, dtype=bool)))
-        both = left[:, :, a] + right[:, :, b]
-        values = np.concatenate([whole, np.moveaxis(both, 1, 0).reshape(len(whole), len(k) * len(a))], axis=1)
-        cost = values[0] + trees.alpha * (must | (np.arange(values.shape[1]) >= K))
-        use = values[1 : 1 + self.n_rows]
-        threshold = np.concatenate([np.full(K, alone), np.repeat(k, len(a))])
-        labels = np.concatenate(
-            [np.repeat(np.arange(K)[:, None], 2, axis=1), np.tile(np.column_stack([a, b]), (len(k), 1))]
-        )
-        found = Subtrees(cost, cost + self.prices @ use, use, threshold, labels)
-        return found.subset((np.rint(values[-1]) == 0) & ~(must & (threshold < 0)))
+
+        def within(values: FloatArray, split_cost: float, threshold: IntArray, labels: IntArray) -> Subtrees:
+            """Return those trees of sums (2 + r, m) that are asked for."""
+            cost, use = values[0] + split_cost, values[1 : 1 + self.n_rows]
+            found = Subtrees(cost, cost + self.prices @ use, use, threshold, labels)
+            return found.subset((np.rint(values[-1]) == 0) & (found.priced <= most))
+
+        of_leaf = np.repeat(np.arange(K)[:, None], 2, axis=1)
+        parts = [within(whole, trees.alpha * must, np.full(K, alone), of_leaf)]
+        if must and alone < 0:
+            parts = [parts[0].subset(np.zeros(0, np.int64))]
+        n_parts = 1 + len(k) * len(whole) * len(a) // SUMS
+        for some in np.array_split(np.arange(len(k)), n_parts):
+            both = left[some][:, :, a] + (whole - left[some])[:, :, b]
+            values = np.moveaxis(both, 1, 0).reshape(len(whole), -1)
+            labels = np.tile(np.column_stack([a, b]), (len(some), 1))
+            parts.append(within(values, trees.alpha, np.repeat(k[some], len(a)), labels))
+        return Subtrees.joined(parts)
+
+    def _sums_below(self, at: IntArray, sums: FloatArray, k: IntArray, root: int, node: int) -> FloatArray:
+        """Return what sums (m, c) of some groups (m,) are below each of some thresholds."""
+        if len(k) > FEW:
+            return self._parted(at, sums, root, node)[0][k]
+        thresholds = self.trees.charges.thresholds
+        found, n_parts = np.zeros((len(k), sums.shape[1])), 1 + len(k) * len(at) // SUMS
+        for some in np.array_split(np.arange(len(k)), n_parts):
+            f, value = thresholds.feature[k[some]], thresholds.value[k[some]]
+            found[some] = (thresholds.X[np.ix_(at, f)] < value).T.astype(np.float64) @ sums
+        return found
 
     def best(self, root: int, cutoff: float) -> tuple[float, float, IntArray, IntArray]:
         """Find the best tree of depth 2 within the limits with a threshold at the root.
@@ -207,21 +256,16 @@ class Closing:
             A lower bound on the cost of all these trees, about ``cutoff`` at most; and the best one, infinite and
             empty where none was found.
         """
-        trees, thresholds = self.trees, self.trees.charges.thresholds
-        nothing = np.zeros(0, dtype=np.int64)
-        goes_left = thresholds.X[:, thresholds.feature[root]] < thresholds.value[root]
-        one, other = self.subtrees(goes_left, root, 1), self.subtrees(~goes_left, root, 2)
+        trees, nothing = self.trees, np.zeros(0, dtype=np.int64)
+        goes_left, least_one, least_other = self._sides(root)
+        least = least_one + least_other + self._fixed
+        if not least - self.priced_rounding < cutoff:
+            return cutoff, np.inf, nothing, nothing
+        room = cutoff - self._fixed + self.priced_rounding
+        one = self.subtrees(goes_left, root, 1, most=room - least_other)
+        other = self.subtrees(~goes_left, root, 2, most=room - least_one)
         if not (len(one.cost) and len(other.cost)):
             return cutoff, np.inf, nothing, nothing
-        fixed = trees.alpha - float(self.prices @ trees.most)
-        least = float(one.priced.min() + other.priced.min() + fixed)
-        if least - self.priced_rounding >= cutoff:
-            return cutoff, np.inf, nothing, nothing
-        room = cutoff - fixed + self.priced_rounding
-        one, other = (
-            one.subset(one.priced <= room - other.priced.min()),
-            other.subset(other.priced <= room - one.priced.min()),
-        )
         found = self._paired(one, other, room)
         if found is None:
             return least - self.priced_rounding, np.inf, nothing, nothing
@@ -232,9 +276,13 @@ class Closing:
         splits = np.array([root, one.threshold[i], other.threshold[j]])
         return cost - self.rounding, cost, splits, np.concatenate([one.labels[i], other.labels[j]])
 
-    def best_of_one_split(self) -> tuple[float, IntArray, IntArray]:
-        """Return cost, split (1,) and labels (2,) of the best tree of depth 1; infinite and empty without one."""
-        found = self.subtrees(np.ones(len(self.size), dtype=bool))
+    def best_of_one_split(self, cutoff: float) -> tuple[float, IntArray, IntArray]:
+        """Return cost, split (1,) and labels (2,) of the best tree of depth 1; infinite and empty without one.
+
+        Trees whose cost is above ``cutoff`` are not looked for.
+        """
+        room = cutoff + float(self.prices @ self.trees.most) + self.priced_rounding
+        found = self.subtrees(np.ones(len(self.size), dtype=bool), most=room)
         cost = np.where((found.use <= self.most[:, None]).all(axis=0), found.cost, np.inf)
         if not np.isfinite(cost).any():
             return np.inf, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)

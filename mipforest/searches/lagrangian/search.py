@@ -165,10 +165,11 @@ class LagrangianSearch:
         if trees.depth == 1:
             self._raise_bound(np.zeros(len(found.prices)))
             closing = Closing(trees, found.prices, self.box)
-            cost, split, labels = closing.best_of_one_split()
+            cost, split, labels = closing.best_of_one_split(found.cost)
             if len(split):
                 self._offer(split, labels)
-            found.bounds = np.maximum(found.bounds, trees.rounded_up(cost - closing.rounding))
+            least = cost - closing.rounding if len(split) else found.cost
+            found.bounds = np.maximum(found.bounds, trees.rounded_up(least))
             if not np.isfinite(min(cost, found.cost)):
                 self._explain()
             self.should_stop(found)

@@ -11,6 +11,7 @@ from formulations.oct import Oct
 from formulations.policy import Policy
 from mipforest import constraints
 from mipforest.data import DataError, Dataset, load
+from mipforest.searches.lagrangian import closing
 from mipforest.searches.lagrangian import search as lagrangian
 from mipforest.searches.lagrangian.limited import LimitedTrees
 
@@ -228,6 +229,30 @@ def test_bounds_are_raised_to_the_next_value_of_a_tree_and_no_further(alpha):
     constraints.limit_label(weighted, weighted.data.classes[1], 0.3)
     trees = LimitedTrees.of(weighted.structure, 2, weighted.restrictions.sums)
     assert same(float(trees.rounded_up(3.4)), 3.4)
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+def test_subtrees_of_a_priced_cost_are_those_of_all_that_have_it(few, monkeypatch):
+    monkeypatch.setattr(closing, "FEW", few)  # sums of all thresholds, or of each by itself
+    rng = np.random.default_rng(3)
+    problem = Policy(alpha=0.05, N_min=2).build(
+        Dataset.from_arrays(rng.integers(0, 6, (40, 3)) / 5, rewards=rng.normal(size=(40, 4))), 2
+    )
+    constraints.limit_label(problem, problem.data.classes[1], 0.2)
+    constraints.forbid_label(problem, problem.data.classes[0], [3, 4])
+    trees = LimitedTrees.of(problem.structure, 2, problem.restrictions.sums)
+    pairs = closing.Closing(trees, np.full(len(trees.use), 0.7))
+    for here in (np.ones(len(pairs.size), dtype=bool), pairs.table[:, 0, 0] > 0.5):
+        every = pairs.subtrees(here)
+        least = pairs._least_of_one_split(here, -1, 0)
+        assert same(every.priced.min(), least)
+        monkeypatch.setattr(closing, "SUMS", 50)
+        for most in (least - 0.1, least + 0.1, least + 2.0, least + 20.0):
+            kept, some = every.subset(every.priced <= most), pairs.subtrees(here, most=most)
+            assert (kept.threshold == some.threshold).all()
+            assert (kept.labels == some.labels).all()
+            np.testing.assert_allclose(some.cost, kept.cost, rtol=1e-12, atol=SUMS)
+            np.testing.assert_allclose(some.use, kept.use, rtol=1e-12, atol=SUMS)
 
 
 def test_whole_errors_close_what_prices_leave():
