@@ -141,8 +141,8 @@ FAULTS = (
     Fault(
         "Lagrangian search: the prices of limits are not paid back",
         "mipforest/searches/lagrangian/closing.py",
-        "return sides + trees.alpha - float(self.prices @ trees.most) - self.priced_rounding",
-        "return sides + trees.alpha - self.priced_rounding",
+        "return self.trees.alpha - float(self.prices @ self.trees.most)",
+        "return self.trees.alpha",
         ("searches/lagrangian", "test_custom_constraints.py"),
     ),
     Fault(

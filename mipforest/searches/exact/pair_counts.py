@@ -41,7 +41,7 @@ from mipforest.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from mipforest.searches import entry, kernel
 from mipforest.searches.exact.covers import DONE, FLAG, STOPPED
 from mipforest.searches.exact.plain import loss_of_rest
-from mipforest.searches.exact.tables import MOST_BITS, DistinctRows, bits_of_classes
+from mipforest.searches.exact.tables import DistinctRows, bits_of_classes, fit_bits
 from mipforest.searches.exact.walks import count_common
 from mipforest.searches.leaf_sums import POISSON, may_skip
 
@@ -256,7 +256,7 @@ def _is_counted(rows: DistinctRows) -> bool:
     times = rows.multiplicity
     if rows.N_min > 1 and (rows.size != times).any():
         return False
-    return bool(times.sum() <= MOST_BITS * len(times))
+    return fit_bits(times)
 
 
 def unit_of(rows: DistinctRows) -> Sums:

@@ -160,7 +160,9 @@ def tiny_rows(loss: LeafLoss, real: DistinctRows | None) -> DistinctRows:
     if real.unit is not None and unit_of(real).dtype.kind == "f":
         unit = float(MANY) if real.is_whole else 0.5
         label = rows.value[:, :1]
-        rows = replace(rows, value=np.hstack([label, 0.0 * label + unit]), unit=np.full(rows.n_classes, unit))
+        rows = replace(
+            rows, value=np.hstack([label, np.full_like(label, unit)]), unit=np.full(rows.n_classes, unit)
+        )
     # What is compiled depends on the types of weights and ranks, and on leaf sizes.
     most = int(real.n_values.max(initial=1))
     n_values = np.full(1, most) if most > MAX_SHORT_RANKS else rows.n_values
@@ -364,12 +366,12 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[D
     """
     thresholds, y = problem.thresholds, np.asarray(problem.y, dtype=np.float64)
     weight, base, loss, K = problem.weights, 0.0, problem.loss, 0
-    unit = _class_weights(problem) if merged else None
-    target, of, row = numbered_rows(problem, of_classes=unit is not None)
+    charged = problem.statistics if isinstance(loss, LabelLoss) else np.zeros((len(y), 0))
+    unit = _class_weights(problem, charged) if merged else None
+    target, of, row = numbered_rows(problem, None if unit is None else charged.argmin(axis=1))
     size = np.bincount(row)
     shifted, two, of_classes = np.zeros(len(y)), False, False
     if isinstance(loss, LabelLoss):
-        charged = problem.statistics
         K = charged.shape[1]
         two = problem.predicts_class and K == 2
         of_classes = two or problem.counts_errors
@@ -407,7 +409,8 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[D
         kind = np.dtype(np.float64) if fits else None
     elif not loss.has_sums:
         order = np.vstack([order, np.argsort(shifted[of], kind="stable").astype(np.int32)])
-    counted = of_classes and not fits and fit_bits(kind, value[:, 1])
+    is_whole = kind is not None and kind.kind == "i"
+    counted = of_classes and not fits and is_whole and fit_bits(value[:, 1])
     rows = DistinctRows(
         loss=loss,
         rank=rank,
@@ -427,14 +430,15 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[D
     return rows if rows.is_gathered or rows.is_counted else replace(rows, n_bins=bins_of(rows, len(of))), base
 
 
-def _class_weights(problem: UnivariateProblem) -> FloatArray | None:
+def _class_weights(problem: UnivariateProblem, charged: FloatArray) -> FloatArray | None:
     """Return what a sample of each class (K,) loses under a wrong label, where all of a class lose the same.
+
+    ``charged`` is (n, K) what each label costs.
 
     ``None`` where they differ or are 1, or thresholds are too many to count their pairs.
     """
     if not problem.predicts_class or len(problem.thresholds) > MOST:
         return None
-    charged = problem.statistics
     K = charged.shape[1]
     if K > 2 and not problem.counts_errors:
         return None
@@ -446,11 +450,11 @@ def _class_weights(problem: UnivariateProblem) -> FloatArray | None:
 
 
 def numbered_rows(
-    problem: UnivariateProblem, *, of_classes: bool = False
+    problem: UnivariateProblem, label: IntArray | None = None
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return the distinct rows of the samples: those that are equal in features, and in what is lost, are one.
 
-    ``of_classes`` keeps samples of two classes apart, too, where a row is to have one class.
+    ``label`` (n,) keeps samples of two classes apart, too, where a row is to have one class.
 
     Returns
     -------
@@ -465,8 +469,8 @@ def numbered_rows(
     target: IntArray = np.zeros(len(y), np.int64)
     if not problem.loss.has_sums:
         target = np.unique(y, return_inverse=True)[1]
-    elif of_classes:
-        target = np.asarray(problem.statistics.argmin(axis=1), dtype=np.int64)
+    elif label is not None:
+        target = label
     elif problem.counts_errors and y.max(initial=0) > 1:
         target = y.astype(np.int64)
     _, of, row = np.unique(

@@ -278,9 +278,9 @@ def bins_of(rows: DistinctRows, n: int) -> int:
     return B if B >= LEAST_BINS else 0
 
 
-def fit_bits(kind: np.dtype[Any] | None, weight: FloatArray) -> bool:
-    """Return whether weights (rows,) of classes, of a type in vectors, are whole and so small that bits count them."""
-    return kind is not None and kind.kind == "i" and bool(weight.sum() <= MOST_BITS * len(weight))
+def fit_bits(times: FloatArray) -> bool:
+    """Return whether whole numbers (rows,) are so small that bits count them."""
+    return bool(times.sum() <= MOST_BITS * len(times))
 
 
 def bytes_of_ranks(rows: int, p: int, n_values: int) -> int:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -81,6 +82,25 @@ class Subtrees:
         )
 
 
+class Sides(NamedTuple):
+    """Both sides of a threshold at the root.
+
+    Attributes
+    ----------
+    root
+        Number of the threshold.
+    left
+        (g,) which groups are on its left.
+    least_left, least_right
+        Least priced costs of trees of at most one split there.
+    """
+
+    root: int
+    left: BoolArray
+    least_left: float
+    least_right: float
+
+
 class Closing:
     """Best trees of depth 1 and 2 by the root's threshold.
 
@@ -121,25 +141,21 @@ class Closing:
         ranges = np.cumsum(self.left @ np.ptp(self.priced, axis=1))
         self.ranges = None if forbidden.any() or trees.charges.N_min > 1 else ranges
 
-    def least(self, root: int) -> float:
+    def least(self, sides: Sides) -> float:
         """Return the least priced cost of a tree of depth 2 with a threshold at the root, limits paid back."""
-        _, one, other = self._sides(root)
-        return one + other + self._fixed - self.priced_rounding
+        return sides.least_left + sides.least_right + self._fixed - self.priced_rounding
 
     @property
     def _fixed(self) -> float:
         """Cost of the root's split, less what limits pay back."""
         return self.trees.alpha - float(self.prices @ self.trees.most)
 
-    def _sides(self, root: int) -> tuple[BoolArray, float, float]:
-        """Return which groups (g,) are left of a threshold, and the least priced costs of both sides."""
+    def sides(self, root: int) -> Sides:
+        """Return both sides of a threshold at the root."""
         thresholds = self.trees.charges.thresholds
-        goes_left = thresholds.X[:, thresholds.feature[root]] < thresholds.value[root]
-        return (
-            goes_left,
-            self._least_of_one_split(goes_left, root, 1),
-            self._least_of_one_split(~goes_left, root, 2),
-        )
+        left = thresholds.X[:, thresholds.feature[root]] < thresholds.value[root]
+        least = (self._least_of_one_split(here, root, node) for node, here in ((1, left), (2, ~left)))
+        return Sides(root, left, *least)
 
     def _usable(self, root: int, node: int) -> tuple[BoolArray, bool]:
         """Return (q,) which thresholds a node may have below a root, -1 without one, and whether it has to split."""
@@ -218,9 +234,9 @@ class Closing:
             return found.subset((np.rint(values[-1]) == 0) & (found.priced <= most))
 
         of_leaf = np.repeat(np.arange(K)[:, None], 2, axis=1)
-        parts = [within(whole, trees.alpha * must, np.full(K, alone), of_leaf)]
-        if must and alone < 0:
-            parts = [parts[0].subset(np.zeros(0, np.int64))]
+        parts = []
+        if not must or alone >= 0:
+            parts.append(within(whole, trees.alpha * must, np.full(K, alone), of_leaf))
         n_parts = 1 + len(k) * len(whole) * len(a) // SUMS
         for some in np.array_split(np.arange(len(k)), n_parts):
             both = left[some][:, :, a] + (whole - left[some])[:, :, b]
@@ -240,13 +256,13 @@ class Closing:
             found[some] = (thresholds.X[np.ix_(at, f)] < value).T.astype(np.float64) @ sums
         return found
 
-    def best(self, root: int, cutoff: float) -> tuple[float, float, IntArray, IntArray]:
+    def best(self, sides: Sides, cutoff: float) -> tuple[float, float, IntArray, IntArray]:
         """Find the best tree of depth 2 within the limits with a threshold at the root.
 
         Parameters
         ----------
-        root
-            Number of the threshold.
+        sides
+            Those of the threshold.
         cutoff
             Only trees of lower cost are asked for.
 
@@ -257,18 +273,17 @@ class Closing:
             empty where none was found.
         """
         trees, nothing = self.trees, np.zeros(0, dtype=np.int64)
-        goes_left, least_one, least_other = self._sides(root)
-        least = least_one + least_other + self._fixed
-        if not least - self.priced_rounding < cutoff:
+        root, least = sides.root, self.least(sides)
+        if not least < cutoff:
             return cutoff, np.inf, nothing, nothing
         room = cutoff - self._fixed + self.priced_rounding
-        one = self.subtrees(goes_left, root, 1, most=room - least_other)
-        other = self.subtrees(~goes_left, root, 2, most=room - least_one)
+        one = self.subtrees(sides.left, root, 1, most=room - sides.least_right)
+        other = self.subtrees(~sides.left, root, 2, most=room - sides.least_left)
         if not (len(one.cost) and len(other.cost)):
             return cutoff, np.inf, nothing, nothing
         found = self._paired(one, other, room)
         if found is None:
-            return least - self.priced_rounding, np.inf, nothing, nothing
+            return least, np.inf, nothing, nothing
         cost, i, j = found
         cost += trees.alpha
         if not cost < cutoff:

@@ -331,7 +331,8 @@ class LagrangianSearch:
             if tried[root] or found.bounds[root] >= found.cost - closing.rounding:
                 break
             tried[root] = True
-            least = closing.least(root)
+            sides = closing.sides(root)
+            least = closing.least(sides)
             near, none_below = closing.spread_to(root, least)
             found.bounds[near] = np.maximum(found.bounds[near], trees.rounded_up(none_below))
             found.bounds[root] = max(found.bounds[root], float(trees.rounded_up(least)))
@@ -339,7 +340,7 @@ class LagrangianSearch:
                 if self._ended():
                     return
                 continue
-            bound, value, splits, labels = closing.best(root, found.cost)
+            bound, value, splits, labels = closing.best(sides, found.cost)
             found.bounds[root] = max(found.bounds[root], float(trees.rounded_up(bound)))
             if np.isfinite(value):
                 self._offer(splits, labels)
