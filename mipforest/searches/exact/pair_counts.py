@@ -580,9 +580,6 @@ def search_three(
     use, group, moved, limits = tables.use, tables.group, tables.moved, tables.limits
     of_side, is_open, known, counts, own = roots.of_side, roots.is_open, roots.known, work.counts, work.whole
     K, T, cast = len(own), len(is_open), work.lines.dtype.type
-    inherits = N_min <= 1  # else roots have trees of their own
-    for q in range(T):
-        inherits = inherits and group[q] < 0
     for i in range(len(order)):
         r = order[i]
         least = tolerance if known[0] == np.inf else max(tolerance, gap * (known[0] + cost))
@@ -596,38 +593,45 @@ def search_three(
             for j in range(T):
                 for k in range(T):
                     counts[0, c, j, k] = tables.every[c, j, k] - counts[1, c, j, k]
-        left, right, root_left, root_right = 0.0, 0.0, -1, -1
-        for side in range(2):
-            n, most, size = cast(0), cast(0), cast(0)
-            for c in range(K):
-                own[c] = counts[1, c, r, r] if side == 1 else tables.whole[c] - counts[1, c, r, r]
-                n, most = cast(n + own[c]), max(most, own[c])
-                size = cast(size + own[c] * tables.samples[c])
-            _best_roots_of_classes(tables, counts[side], own, cost, N_min, 1 + side, group[r], work)
-            j = 0
-            for k in range(T):
-                if work.by_root[k] < work.by_root[j]:
-                    j = k
-            leaf = np.inf
-            if use[1 + side, T] == 0 and (N_min <= 1 or _if_too_small(size, limits, cast(0)) == cast(0)):
-                leaf = float(n - most)
-            loss = min(leaf, cost + work.by_root[j])
-            if not loss < leaf - tolerance:
-                j = -1
-            if side == 0:
-                left, root_left = loss, j
-            else:
-                right, root_right = loss, j
+        left, right, root_left, root_right, of_all_left, of_all_right = 0.0, 0.0, -1, -1, 0.0, 0.0
+        for turn in range(2 if N_min > 1 or group[r] >= 0 else 1):
+            # Other roots inherit bounds on trees with leaves of any size, below a split of no group.
+            N, above = (1, -1) if turn == 0 else (N_min, group[r])
+            if turn == 1 and left + right >= known[0] - tolerance:
+                break
+            for side in range(2):
+                n, most, size = cast(0), cast(0), cast(0)
+                for c in range(K):
+                    own[c] = counts[1, c, r, r] if side == 1 else tables.whole[c] - counts[1, c, r, r]
+                    n, most = cast(n + own[c]), max(most, own[c])
+                    size = cast(size + own[c] * tables.samples[c])
+                _best_roots_of_classes(tables, counts[side], own, cost, N, 1 + side, above, work)
+                j = 0
+                for k in range(T):
+                    if work.by_root[k] < work.by_root[j]:
+                        j = k
+                leaf = np.inf
+                if use[1 + side, T] == 0 and (N <= 1 or _if_too_small(size, limits, cast(0)) == cast(0)):
+                    leaf = float(n - most)
+                loss = min(leaf, cost + work.by_root[j])
+                if not loss < leaf - tolerance:
+                    j = -1
+                if side == 0:
+                    left, root_left = loss, j
+                else:
+                    right, root_right = loss, j
+            if turn == 0:
+                of_all_left, of_all_right = left, right
         if left + right < known[0] - tolerance:
             known[0] = left + right
             roots.best[0], roots.best[1], roots.best[2] = r, root_left, root_right
         roots.is_evaluated[r], is_open[r] = 1, 0
         for q in range(T):
-            if inherits and is_open[q] != 0:
+            if is_open[q] != 0:
                 # Rows on the left of r that another root has on the right, and the other way round.
-                of_side[0, q] = max(of_side[0, q], left - moved[q, r])
-                of_side[1, q] = max(of_side[1, q], right - moved[r, q])
+                of_side[0, q] = max(of_side[0, q], of_all_left - moved[q, r])
+                of_side[1, q] = max(of_side[1, q], of_all_right - moved[r, q])
             if of_side[0, q] + of_side[1, q] >= known[0] - tolerance:
                 is_open[q] = 0
-        of_side[0, r], of_side[1, r] = left, right
+        of_side[0, r], of_side[1, r] = of_all_left, of_all_right
     return DONE

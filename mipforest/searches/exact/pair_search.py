@@ -11,11 +11,17 @@ twice, below the roots r and q. So lower bounds on its loss are kept for all pai
     W_2(S_r^a \cap S_q^b) \ge \max_{s} \; W_2(S_s^a \cap S_q^b) - w(S_s^a \setminus S_r^a) ,
 
 and the search of three levels on a side of a root begins with those of its pairs.
+
+**Leaves of a least size, and groups.** Which trees a root's sides may have then depends on their rows, or on the root,
+and their losses say nothing of other roots. Those of more trees do: of all sizes of leaves and, to three levels, of
+splits of the root's group, too. So sides are searched among these first, whose losses other roots inherit, and among
+their own trees where the root is still open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -78,7 +84,7 @@ class PairSearch(CoverSearch):
         self._of_side, self._is_open = np.zeros((2, T)), self._use[0, :T] > 0
         #: (2, 2, T, T) of four levels, lower bounds on the trees of two levels below both sides of two thresholds.
         self._of_pairs: FloatArray | None = None
-        if self.depth == 4 and self.box is None and rows.N_min <= 1 and T <= MOST_OF_PAIRS:
+        if self.depth == 4 and self.box is None and T <= MOST_OF_PAIRS:
             self._of_pairs = np.zeros((2, 2, T, T))
         if tables.is_counted:
             self._counts = PairCounts.of(tables, rows, self._use, self._group)
@@ -99,7 +105,7 @@ class PairSearch(CoverSearch):
     @property
     def _inherits(self) -> bool:
         """Whether bounds on the sides of a root hold for others; else each root has trees of its own."""
-        return self.rows.N_min <= 1 and bool((self._group < 0).all())
+        return self.depth <= 3 or bool((self._group < 0).all())
 
     @property
     def incumbent(self) -> float:
@@ -118,10 +124,10 @@ class PairSearch(CoverSearch):
     # ------------------------------------------------------------------ two levels
 
     def _by_root(
-        self, sums: Any, sizes: FloatArray, of: tuple[FloatArray, float], use: NDArray[np.uint8]
+        self, sums: Any, sizes: FloatArray, of: tuple[FloatArray, float], use: NDArray[np.uint8], N_min: int
     ) -> FloatArray:
         """Return the least losses of trees of two levels by their roots; see :func:`best_roots`."""
-        by_root, N_min, work = np.empty(len(self._is_open)), self.rows.N_min, np.empty((2, sums.shape[2]))
+        by_root, work = np.empty(len(self._is_open)), np.empty((2, sums.shape[2]))
         best_roots(self._kind, sums, sizes, *of, self.cost, N_min, use, self._group, work, by_root)
         return by_root
 
@@ -145,7 +151,9 @@ class PairSearch(CoverSearch):
             search_two(self._counts, self.cost, self.rows.N_min, work)
             return work.by_root
         every = np.ones(len(self.rows.value), dtype=bool)
-        return self._by_root(tables.sums, tables.sizes, tables.total_of(every), self._use[:3])
+        return self._by_root(
+            tables.sums, tables.sizes, tables.total_of(every), self._use[:3], self.rows.N_min
+        )
 
     def _split(self, j: int) -> tuple[int, int]:
         return (int(self.tables.feature[j]), int(self.tables.threshold[j])) if j >= 0 else (-1, -1)
@@ -174,39 +182,45 @@ class PairSearch(CoverSearch):
         """Find the best trees of both sides of a root, or bounds that leave none that is better than the incumbent."""
         if self.depth > 3:
             return self._search_sides(r)
+        known = self._known - self.cost
         if self.tables.is_counted:
             is_open = np.zeros(len(self._is_open), dtype=bool)
             is_open[r] = True
-            own = self._open_roots(np.zeros_like(self._of_side), is_open, np.inf)
+            own = self._open_roots(np.zeros_like(self._of_side), is_open, known)
             self._search_three(own, np.array([r]), 0.0, NO_LIMIT)
-            return Evaluated(
-                True,
-                r,
-                tuple(own.of_side[:, r].tolist()),
-                int(own.pairs[0]),
-                float(own.known[0]),
-                self._splits(own),
-            )
-        tables, losses, roots = self.tables, [0.0, 0.0], [-1, -1]
-        right = tables.right[r]
-        sums, sizes = tables.pairs_of(right)
-        again = self._group == self._group[r] if self._group[r] >= 0 else np.zeros(len(right), dtype=bool)
-        for side in (1, 0):
+            bounds, value = own.of_side[:, r].tolist(), float(own.known[0])
+            return Evaluated(True, r, (bounds[0], bounds[1]), int(own.pairs[0]), value, self._splits(own))
+        right = self.tables.right[r]
+        sums, sizes = self.tables.pairs_of(right)
+        sides = (self.tables.sums - sums, self.tables.sizes - sizes), (sums, sizes)
+        of_all = self._best_sides(r, sides, 1, -1)
+        found, N_min, group = of_all, self.rows.N_min, int(self._group[r])
+        if (N_min > 1 or group >= 0) and sum(of_all[0]) < known - self.tolerance:
+            found = self._best_sides(r, sides, N_min, group)
+        splits = [self._split(r), *map(self._split, found[1])]
+        return Evaluated(True, r, of_all[0], len(right), sum(found[0]), splits)
+
+    def _best_sides(
+        self, r: int, sides: Sequence[tuple[FloatArray, FloatArray]], N_min: int, above: int
+    ) -> tuple[tuple[float, float], tuple[int, int]]:
+        """Return the least losses on both sides of a root, and the thresholds of their nodes, -1 for leaves.
+
+        ``sides`` are sums and sizes of their pairs, ``above`` is the group of the split above them, -1 for none.
+        """
+        right, losses, roots = self.tables.right[r], [0.0, 0.0], [-1, -1]
+        again = (self._group == above) & (above >= 0)
+        for side, (sums, sizes) in enumerate(sides):
             use = self._use[[1 + side, 3 + 2 * side, 4 + 2 * side]]
-            if again.any():
-                use[:, :-1][:, again] = 0
-            if side == 0:
-                sums, sizes = tables.sums - sums, tables.sizes - sizes
-            total, size = tables.total_of(right if side else ~right)
-            by_root = self._by_root(sums, sizes, (total, size), use)
+            use[:, :-1][:, again] = 0
+            total, size = self.tables.total_of(right if side else ~right)
+            by_root = self._by_root(sums, sizes, (total, size), use, N_min)
             j = int(by_root.argmin())
             leaf = np.inf
-            if not use[0, -1] and (self.rows.N_min <= 1 or not 0 < size < self.rows.N_min):
+            if not use[0, -1] and (N_min <= 1 or not 0 < size < N_min):
                 leaf = float(self.rows.loss_of(total))
             losses[side] = min(leaf, self.cost + float(by_root[j]))
             roots[side] = j if losses[side] < leaf - self.tolerance else -1
-        splits = [self._split(r), *map(self._split, roots)]
-        return Evaluated(True, r, (losses[0], losses[1]), len(right), sum(losses), splits)
+        return (losses[0], losses[1]), (roots[0], roots[1])
 
     def _splits(self, roots: OpenRoots) -> list[tuple[int, int]]:
         """Return the splits of the best tree of three levels that was found."""
@@ -226,29 +240,34 @@ class PairSearch(CoverSearch):
         bounds, values, pairs, ended = self._of_side[:, r].tolist(), [np.inf, np.inf], 0, True
         trees: list[list[tuple[int, int]]] = [[], []]
         of_pairs = None if self._of_pairs is None else self._of_pairs[:, :, r].copy()
-        for side, chosen in enumerate((~right, right)):
-            box = None if self.box is None else self.box.below(side, self._split(r)[0])
-            if self.box is not None and box is None:
-                bounds[side] = np.inf  # no tree of the box has this feature at its root
-            if not ended or sum(bounds) >= known:
-                break
-            # No order: the last level of the tree is filled in for all rows, in tree().
-            rows = self.rows.subset(chosen, ordered=False)
-            part = PairSearch(
-                rows, self.depth - 1, cost=self.cost, tolerance=self.tolerance,
-                incumbent=known - bounds[1 - side], box=box, stop=self.stop, most_pairs=self.most_pairs,
-                make_tables=partial(self.tables.part, rows, chosen, alike=box is None),
-            )  # fmt: skip
-            if of_pairs is not None and part.tables is not None:
-                at = self._places_in(part, chosen)
-                np.maximum.at(part._of_side, at, of_pairs[side])
-            ended = part.solve()
-            pairs += part.pairs
-            bounds[side] = max(bounds[side], part.bound)
-            if of_pairs is not None and part.tables is not None:
-                of_pairs[side] = part._of_side[at]
-            if part.splits is not None:
-                values[side], trees[side] = part.incumbent, part.splits
+        boxes = [None if self.box is None else self.box.below(side, self._split(r)[0]) for side in range(2)]
+        # Other roots inherit bounds on trees with leaves of any size.
+        for N_min in (1, self.rows.N_min) if self.rows.N_min > 1 else (1,):
+            losses = list(bounds)
+            for side, chosen in enumerate((~right, right)):
+                if self.box is not None and boxes[side] is None:
+                    losses[side] = bounds[side] = np.inf  # no tree of the box has this feature at its root
+                if not ended or sum(losses) >= known:
+                    break
+                # No order: the last level of the tree is filled in for all rows, in tree().
+                rows = replace(self.rows.subset(chosen, ordered=False), N_min=N_min)
+                part = PairSearch(
+                    rows, self.depth - 1, cost=self.cost, tolerance=self.tolerance,
+                    incumbent=known - losses[1 - side], box=boxes[side], stop=self.stop, most_pairs=self.most_pairs,
+                    make_tables=partial(self.tables.part, rows, chosen, alike=self.box is None),
+                )  # fmt: skip
+                if of_pairs is not None and part.tables is not None:
+                    at = self._places_in(part, chosen)
+                    np.maximum.at(part._of_side, at, of_pairs[side])
+                ended = part.solve()
+                pairs += part.pairs
+                losses[side] = max(losses[side], part.bound)
+                if N_min == 1:
+                    bounds[side] = losses[side]
+                if of_pairs is not None and part.tables is not None:
+                    of_pairs[side] = part._of_side[at]
+                if N_min == self.rows.N_min and part.splits is not None:
+                    values[side], trees[side] = part.incumbent, part.splits
         splits = under(*self._split(r), *trees, depth=self.depth - 1) if np.isfinite(sum(values)) else []
         return Evaluated(ended, r, (bounds[0], bounds[1]), pairs, sum(values), splits, of_pairs)
 
