@@ -71,9 +71,23 @@ FAULTS = (
     Fault(
         "exact search: half of what samples that move can change is left out of the bound of another root",
         "mipforest/searches/exact/pair_counts.py",
-        "of_side[0, q] = max(of_side[0, q], left - moved[q, r])",
-        "of_side[0, q] = max(of_side[0, q], left - 0.5 * moved[q, r])",
+        "of_side[0, q] = max(of_side[0, q], of_all_left - moved[q, r])",
+        "of_side[0, q] = max(of_side[0, q], of_all_left - 0.5 * moved[q, r])",
         ("searches/exact",),
+    ),
+    Fault(
+        "exact search: roots inherit what trees with leaves of a least size lose",
+        "mipforest/searches/exact/pair_counts.py",
+        "N, above = (1, -1) if turn == 0 else (N_min, group[r])",
+        "N, above = N_min, group[r]",
+        ("searches/exact",),
+    ),
+    Fault(
+        "constraints: a tree pays for fewer splits than it may have",
+        "mipforest/searches/univariate/constrained.py",
+        "paid = self._price * (self._most_splits if box",
+        "paid = self._price * (self._most_splits - 1 if box",
+        ("searches/test_constrained_trees.py",),
     ),
     Fault(
         "exact search: the same, of the bounds below pairs of thresholds",

@@ -641,6 +641,45 @@ def test_a_search_of_three_levels_begins_with_a_tree_of_two():
     assert all(one.admits(result.tree, data) for one in asked)
 
 
+def fewest_errors(X, y, member, depth, least):
+    """Return the fewest errors of trees of a depth with at most 0, 1, 2, ... splits, on some samples."""
+    size, ones = int(member.sum()), int(y[member].sum())
+    found = np.full(2**depth, np.inf if size < least else min(ones, size - ones))
+    if depth == 0 or found[0] == 0:
+        return found
+    for x in X.T:
+        for at in np.unique(x[member])[1:]:
+            left, right = (fewest_errors(X, y, member & side, depth - 1, least) for side in (x < at, x >= at))
+            for a, b in np.ndindex(len(left), len(right)):
+                found[a + b + 1] = min(found[a + b + 1], left[a] + right[b])
+    return np.minimum.accumulate(found)
+
+
+@pytest.mark.first_cases(6)
+@pytest.mark.parametrize("depth", [3, 4])
+@pytest.mark.parametrize("seed", range(30))
+def test_limits_on_the_number_of_splits_are_those_of_all_trees(seed, depth, monkeypatch):
+    if seed % 2:
+        monkeypatch.setattr("mipforest.searches.univariate.constrained.LONG", 0)  # guesses the first prices
+    rng = np.random.default_rng([seed, depth])
+    n, p = (40, 5) if depth == 3 else (24, 3)
+    X = rng.integers(0, 2 + (seed % 3 == 0), (n, p)).astype(float)
+    y, least = rng.integers(0, 2, n), (1, 3)[seed // 2 % 2]
+    y[:2] = 0, 1
+    fewest = fewest_errors(X, y, np.ones(n, dtype=bool), depth, least)
+    base = min(y.sum(), n - y.sum())
+    for most in range(1, 2**depth - 1, depth - 2):
+        problem = mipforest.get_formulation("oct")(alpha=0.0, N_min=least).build(
+            Dataset.from_arrays(X, y), depth
+        )
+        problem.constrain(c.AtMostSplits(most))
+        result = problem.solve("exact-search", time_limit=60)
+        assert result.status == "optimal"
+        assert same(result.objective * base, fewest[most])
+        assert at_most(result.bound, result.objective)
+        assert result.tree.w.any(axis=1).sum() <= most
+
+
 def labelings(X, samples, depth):
     """Return the sets of samples (as bits) that some tree of a depth predicts the second class, of some samples."""
     here = sum(1 << int(i) for i in samples)

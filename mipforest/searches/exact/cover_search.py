@@ -194,6 +194,8 @@ class Evaluated:
     of_pairs
         (2, 2, T) by sums over pairs of thresholds, lower bounds on the trees below both sides of the threshold and of
         every other one.
+    least
+        By sums over pairs, a lower bound on the losses of both sides together, of the trees that are searched.
     """
 
     ended: bool
@@ -203,6 +205,7 @@ class Evaluated:
     value: float
     splits: list[tuple[int, int]]
     of_pairs: FloatArray | None = None
+    least: float = 0.0
 
 
 class CoverSearch:

@@ -465,7 +465,9 @@ class OpenRoots(NamedTuple):
     Attributes
     ----------
     of_side
-        (2, T) lower bounds on the losses of both sides of each root.
+        (2, T) lower bounds on the losses of both sides of each root, for leaves of any size below a split of no group.
+    of_root
+        (T,) lower bounds on the losses of both sides together, of the trees that the root may have.
     is_open, is_evaluated
         (T,) whether a better tree may have the root, and whether it was evaluated.
     known, best
@@ -476,6 +478,7 @@ class OpenRoots(NamedTuple):
     """
 
     of_side: FloatArray
+    of_root: FloatArray
     is_open: NDArray[np.uint8]
     is_evaluated: NDArray[np.uint8]
     known: FloatArray
@@ -633,5 +636,5 @@ def search_three(
                 of_side[1, q] = max(of_side[1, q], of_all_right - moved[r, q])
             if of_side[0, q] + of_side[1, q] >= known[0] - tolerance:
                 is_open[q] = 0
-        of_side[0, r], of_side[1, r] = of_all_left, of_all_right
+        of_side[0, r], of_side[1, r], roots.of_root[r] = of_all_left, of_all_right, left + right
     return DONE

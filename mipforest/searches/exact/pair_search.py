@@ -50,6 +50,9 @@ from mipforest.searches.exact.pair_counts import (
 )
 from mipforest.searches.leaf_sums import kind_of_loss
 
+#: Roots after which trees with leaves of any size are searched no longer, where they close fewer than one in so many.
+LEAST_RELAXED, RELAXED_SHARE = 8, 4
+
 #: Most thresholds of a table of whose pairs all bounds are kept.
 MOST_OF_PAIRS = 1000
 
@@ -82,19 +85,28 @@ class PairSearch(CoverSearch):
         self._kind = kind_of_loss(rows.loss)
         #: (2, T) lower bounds on the losses of both sides of each root, and whether it is open.
         self._of_side, self._is_open = np.zeros((2, T)), self._use[0, :T] > 0
+        #: (T,) lower bounds on the losses of both sides together, of the trees that the root may have.
+        self._of_root = np.zeros(T)
         #: (2, 2, T, T) of four levels, lower bounds on the trees of two levels below both sides of two thresholds.
         self._of_pairs: FloatArray | None = None
         if self.depth == 4 and self.box is None and T <= MOST_OF_PAIRS:
             self._of_pairs = np.zeros((2, 2, T, T))
+        #: Roots of more than three levels that were evaluated, and those that bounds for leaves of any size closed.
+        self._n_evaluated, self._n_closed = 0, 0
         if tables.is_counted:
             self._counts = PairCounts.of(tables, rows, self._use, self._group)
             #: Roots of three levels that are evaluated on this thread.
-            self._roots_of_three = self._open_roots(self._of_side, self._is_open, self._known - self.cost)
+            self._roots_of_three = self._open_roots(
+                self._of_side, self._of_root, self._is_open, self._known - self.cost
+            )
         return tables
 
-    def _open_roots(self, of_side: FloatArray, is_open: BoolArray, known: float) -> OpenRoots:
+    def _open_roots(
+        self, of_side: FloatArray, of_root: FloatArray, is_open: BoolArray, known: float
+    ) -> OpenRoots:
         return OpenRoots(
             of_side=of_side,
+            of_root=of_root,
             is_open=is_open.view(np.uint8),
             is_evaluated=np.zeros(len(is_open), np.uint8),
             known=np.array([known]),
@@ -108,6 +120,11 @@ class PairSearch(CoverSearch):
         return self.depth <= 3 or bool((self._group < 0).all())
 
     @property
+    def _pays_to_relax(self) -> bool:
+        """Whether trees with leaves of any size are searched first, on sides of roots of more than three levels."""
+        return self._n_evaluated < LEAST_RELAXED or self._n_closed * RELAXED_SHARE >= self._n_evaluated
+
+    @property
     def incumbent(self) -> float:
         """Loss of the best tree."""
         if self._has_tables and self.tables.is_counted and self.depth == 3:
@@ -119,7 +136,13 @@ class PairSearch(CoverSearch):
         """Least bound of what is open, less the cost of the root's split."""
         if self.tables is None:
             return np.inf
-        return float(self._of_side.sum(axis=0)[self._is_open].min(initial=np.inf))
+        return float(self._of_both[self._is_open].min(initial=np.inf))
+
+    @property
+    def _of_both(self) -> FloatArray:
+        """(T,) lower bounds on the losses of both sides of each root together."""
+        of_both: FloatArray = np.maximum(self._of_side.sum(axis=0), self._of_root)
+        return of_both
 
     # ------------------------------------------------------------------ two levels
 
@@ -172,7 +195,7 @@ class PairSearch(CoverSearch):
         """Return a lower bound on the loss of every tree by its root's threshold; infinite if a side is too small."""
         if self.tables is None:
             return super().by_threshold(first)
-        own = np.where(self._use[0, :-1] > 0, self._of_side.sum(axis=0) + self.cost, np.inf)
+        own = np.where(self._use[0, :-1] > 0, self._of_both + self.cost, np.inf)
         bounds: FloatArray = own[self.tables.place]
         return self._without_small_sides(bounds, first)
 
@@ -186,10 +209,11 @@ class PairSearch(CoverSearch):
         if self.tables.is_counted:
             is_open = np.zeros(len(self._is_open), dtype=bool)
             is_open[r] = True
-            own = self._open_roots(np.zeros_like(self._of_side), is_open, known)
+            own = self._open_roots(np.zeros_like(self._of_side), np.zeros(len(is_open)), is_open, known)
             self._search_three(own, np.array([r]), 0.0, NO_LIMIT)
             bounds, value = own.of_side[:, r].tolist(), float(own.known[0])
-            return Evaluated(True, r, (bounds[0], bounds[1]), int(own.pairs[0]), value, self._splits(own))
+            pairs, least = int(own.pairs[0]), float(own.of_root[r])
+            return Evaluated(True, r, (bounds[0], bounds[1]), pairs, value, self._splits(own), least=least)
         right = self.tables.right[r]
         sums, sizes = self.tables.pairs_of(right)
         sides = (self.tables.sums - sums, self.tables.sizes - sizes), (sums, sizes)
@@ -198,7 +222,8 @@ class PairSearch(CoverSearch):
         if (N_min > 1 or group >= 0) and sum(of_all[0]) < known - self.tolerance:
             found = self._best_sides(r, sides, N_min, group)
         splits = [self._split(r), *map(self._split, found[1])]
-        return Evaluated(True, r, of_all[0], len(right), sum(found[0]), splits)
+        value = sum(found[0])
+        return Evaluated(True, r, of_all[0], len(right), value, splits, least=value)
 
     def _best_sides(
         self, r: int, sides: Sequence[tuple[FloatArray, FloatArray]], N_min: int, above: int
@@ -242,7 +267,8 @@ class PairSearch(CoverSearch):
         of_pairs = None if self._of_pairs is None else self._of_pairs[:, :, r].copy()
         boxes = [None if self.box is None else self.box.below(side, self._split(r)[0]) for side in range(2)]
         # Other roots inherit bounds on trees with leaves of any size.
-        for N_min in (1, self.rows.N_min) if self.rows.N_min > 1 else (1,):
+        of_all = self.rows.N_min == 1 or self._pays_to_relax
+        for N_min in dict.fromkeys((1, self.rows.N_min) if of_all else (self.rows.N_min,)):
             losses = list(bounds)
             for side, chosen in enumerate((~right, right)):
                 if self.box is not None and boxes[side] is None:
@@ -269,7 +295,7 @@ class PairSearch(CoverSearch):
                 if N_min == self.rows.N_min and part.splits is not None:
                     values[side], trees[side] = part.incumbent, part.splits
         splits = under(*self._split(r), *trees, depth=self.depth - 1) if np.isfinite(sum(values)) else []
-        return Evaluated(ended, r, (bounds[0], bounds[1]), pairs, sum(values), splits, of_pairs)
+        return Evaluated(ended, r, (bounds[0], bounds[1]), pairs, sum(values), splits, of_pairs, sum(losses))
 
     def _places_in(self, part: PairSearch, chosen: BoolArray) -> tuple[IntArray, IntArray]:
         """Return where (2, T) both sides of each threshold are in a search of some rows: side and threshold."""
@@ -295,6 +321,8 @@ class PairSearch(CoverSearch):
         r, bounds = found.t, found.bounds
         self.pairs += found.pairs
         self._is_open[r] = not found.ended
+        self._n_evaluated += 1
+        self._n_closed += sum(bounds) >= self._known - self.cost - self.tolerance
         if found.of_pairs is not None:
             self._inherit_pairs(r, found.of_pairs)
         if found.value + self.cost < self._known - self.tolerance:
@@ -306,13 +334,13 @@ class PairSearch(CoverSearch):
             for side in range(2):
                 bound = bounds[side] - lost[side]
                 np.maximum(self._of_side[side], bound, out=self._of_side[side], where=self._is_open)
-        self._of_side[:, r] = bounds
-        self._is_open &= self._of_side.sum(axis=0) < self._known - self.cost - self.tolerance
+        self._of_side[:, r], self._of_root[r] = bounds, found.least
+        self._is_open &= self._of_both < self._known - self.cost - self.tolerance
 
     def _roots(self, gap: float) -> list[int]:
         """Return the open roots in which a better tree may be, in the order of their trees of two levels."""
         room = self._known - self.cost - max(self.tolerance, gap * abs(self._known))
-        is_open = self._is_open & (self._of_side.sum(axis=0) < room)
+        is_open = self._is_open & (self._of_both < room)
         return [r for r in self._order if is_open[r]] if self._order else np.flatnonzero(is_open).tolist()
 
     def _begin(self) -> None:

@@ -14,6 +14,17 @@ each is a box. Where a tree does not use what is required, the box falls into th
 and whose earlier nodes may not. Where a tree has more splits than a limit allows, one of its nodes is a leaf in one
 part and has to split in the other.
 
+**A limit on the number of splits**, :math:`k(T) \le B`, has a price :math:`\mu \ge 0`, as a split has a cost. With
+:math:`k` the most splits of a tree of the box within the limit,
+
+.. math::
+
+    \min_{k(T) \le B} f(T) \;\ge\; \min_T \; \{ f(T) + \mu \, k(T) \} - \mu \min(B, k) .
+
+The price of the greatest bound comes from cutting planes: every tree T is one. Where f over the number of splits is
+convex at B, the best tree at this price has B splits, and is the optimum. Elsewhere boxes are divided as above, also
+where the best tree has fewer splits than it may, until all trees of a box have as many.
+
 **Limits on what nodes split on**, :math:`\sum_t c_{t, s_t} \le h` of the threshold :math:`s_t` of each node, or no
 split. Thresholds of a feature that cost differently at a node are features of their own there. Where the best tree of a
 box exceeds the limit, the box falls into parts by what a node costs.
@@ -31,6 +42,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
@@ -235,6 +247,8 @@ class Constrained:
         self.bound, self.nodes, self.ended, self.why_none = 0.0, 0, False, ""
         self.on_workers = False
         self._closed, self._number = np.inf, 0
+        #: Price of a split, in units of the objective, and the most splits that it stands for.
+        self._price, self._most_splits = 0.0, len(own.allowed)
         #: (r,) prices of limits on labels (:meth:`limited`), from the first box that was searched.
         self.prices: FloatArray | None = None
 
@@ -251,6 +265,7 @@ class Constrained:
         if first is not None:
             self._offer_cart(first)
             self._offer_shallower(first)
+            first = self._with_price(first)
         open_boxes = [] if first is None else [first]
         while open_boxes and not self.driver.over():
             box = heapq.heappop(open_boxes)
@@ -302,11 +317,16 @@ class Constrained:
         else:
             self.incumbent.offer(self._tree(alone, alone[:0]))
 
+    @property
+    def _is_long(self) -> bool:
+        """Whether the search may take long."""
+        depth = self.problem.topology.depth
+        return bool(self.problem.data.X.size * (depth > FAST_DEPTH) * 10 ** (depth - FAST_DEPTH - 1) >= LONG)
+
     def _offer_cart(self, box: _Subproblem) -> None:
         """Offer CART's tree on the features that every node may use, where the search may take long."""
-        problem, depth = self.problem, self.problem.topology.depth
-        size = problem.data.X.size * (depth > FAST_DEPTH) * 10 ** (depth - FAST_DEPTH - 1)
-        if "cart" not in problem.formulation.starts or size < LONG or self.driver.over():
+        problem = self.problem
+        if "cart" not in problem.formulation.starts or not self._is_long or self.driver.over():
             return
         every: BoolArray = np.logical_and.reduce(box.allowed)[: problem.data.p]
         grown = self._cart(every)
@@ -336,6 +356,62 @@ class Constrained:
                     self.incumbent.offer(found.tree)
                 return
             parts += [settled for own in divided if (settled := self._settled(own)) is not None]
+
+    def _with_price(self, box: _Subproblem) -> _Subproblem:
+        """Return the box of all trees, with a bound by the best price of a limit on the number of splits.
+
+        Every tree is a cutting plane. The first ones, where the search may take long, come without a proof, and may be
+        outside the box: they lead to a price that few searches improve.
+        """
+        rows = [row for row in self.restrictions.splits if row.weights.max() == row.weights.min() > 0.0]
+        most = min((int(row.limit / row.weights[0]) for row in rows), default=len(box.must))
+        if self._lists or most >= _most_splits(box):
+            return box
+        self._most_splits = most
+        charged, numbers = self._charged(box)
+        own = None if self._is_even(box, self._features(box)) else box
+        cuts = set[tuple[float, int]]() if (known := self.incumbent.tree) is None else {self._cut(known)}
+        # Thresholds that are features of their own are none of the local search.
+        guesses = self._is_long and not len(self._given)
+        chosen: IntArray | None = np.full(len(box.must), -1) if guesses else None
+        while chosen is not None and cuts:
+            price, value = _best_price(cuts, most)
+            chosen = self._guess(_priced(charged, price), chosen, starts=1, kicks=0)
+            if chosen is None:
+                break
+            tree = self._tree(chosen, numbers)
+            self._offer_pruned(tree)
+            worth, splits = self._cut(tree)
+            if worth + price * (splits - most) >= value - SMALL * value:
+                break
+            cuts.add((worth, splits))
+        bound, best = box.bound, None
+        while not (self.driver.over() or self.driver.closed(bound)):
+            self._price, value = _best_price(cuts, most) if cuts else (0.0, np.inf)
+            found = self._exact(charged, numbers, min(value, self.incumbent.value), own)
+            bound = max(bound, found.bound)
+            if found.tree is None or not found.ended or (cut := self._cut(found.tree)) in cuts:
+                break
+            cuts.add(cut)
+            best = found.tree
+            self._offer_pruned(best)
+        return replace(box, bound=bound, best=best)
+
+    def _offer_pruned(self, tree: Tree) -> None:
+        """Offer a tree without the splits above leaves that are worth least, until it has as many as it may."""
+        formulation, instance = cast(Any, self.problem.formulation), self.problem.instance
+        while (splits := np.flatnonzero(tree.w.any(axis=1))).size > self._most_splits:
+            ends = [t for t in splits.tolist() if not np.isin([2 * t + 1, 2 * t + 2], splits).any()]
+            w, b = np.tile(tree.w, (len(ends), 1, 1)), np.tile(tree.b, (len(ends), 1))
+            w[range(len(ends)), ends] = b[range(len(ends)), ends] = 0.0
+            pruned = [formulation.relabel(replace(tree, w=w[k], b=b[k]), instance) for k in range(len(ends))]
+            tree = min(pruned, key=lambda one: formulation.evaluate(one, instance))
+        self.incumbent.offer(tree)
+
+    def _cut(self, tree: Tree) -> tuple[float, int]:
+        """Return what a tree is worth, and its number of splits."""
+        value = self.problem.formulation.evaluate(tree, self.problem.instance)
+        return value, int(tree.w.any(axis=1).sum())
 
     def _cart(self, features: BoolArray) -> Tree:
         """Return CART's tree on some features (p,)."""
@@ -545,6 +621,10 @@ class Constrained:
             nodes = conflict(features)
             if nodes is not None:
                 return self._parts_by_conflict(box, nodes.tolist(), features)
+        if self._price and splits.sum() < min(self._most_splits, _most_splits(box)):
+            left = box.allowed.any(axis=1) & ~box.must
+            first, then = np.flatnonzero(left & splits), np.flatnonzero(left & ~splits)
+            return self._parts_by_split(box, np.concatenate([first, then]))
         return None
 
     def _parts_to_list(self, box: _Subproblem) -> list[_Subproblem] | None:
@@ -831,16 +911,29 @@ class Constrained:
         if not len(numbers):
             alone = self._tree(np.full(self.problem.topology.n_branches, -1), numbers)
             return Solved(self.problem.formulation.evaluate(alone, self.problem.instance), alone, ended=True)
-        outcome = self._searched(charged, self.incumbent.value if cutoff is None else cutoff, within, depth)
+        # A split costs its price, and a tree is paid for as many as it may have.
+        paid = self._price * (self._most_splits if box is None else min(self._most_splits, _most_splits(box)))
+        cutoff = self.incumbent.value if cutoff is None else cutoff
+        # The gap is one of the objective, without what is paid.
+        share = cutoff / (cutoff + paid) if 0.0 < cutoff < np.inf else float(not paid)
+        gap = self.settings.gap * share
+        outcome = self._searched(_priced(charged, self._price), cutoff + paid, within, depth, gap)
         tree = None
         if outcome.chosen is not None:
             chosen = np.full(self.problem.topology.n_branches, -1)
             chosen[: len(outcome.chosen)] = outcome.chosen
             tree = self._tree(chosen, numbers, as_it_is=box is not None)
-        return Solved(outcome.bound, tree, outcome.ended)
+        if self._price and tree is not None:
+            self.incumbent.offer(tree)  # the best one of the box may be another one
+        return Solved(outcome.bound - paid, tree, outcome.ended)
 
     def _searched(
-        self, charged: UnivariateProblem, best: float, within: Box | None, depth: int | None = None
+        self,
+        charged: UnivariateProblem,
+        best: float,
+        within: Box | None,
+        depth: int | None = None,
+        gap: float | None = None,
     ) -> ExactResult:
         """Search for a tree below a value, in a box if one is given, of all levels unless told otherwise."""
         from mipforest.searches.exact.search import LEAST_ON_WORKERS, compile_kernels, exact_search
@@ -856,7 +949,7 @@ class Constrained:
             charged,
             depth,
             best=best,
-            gap=self.settings.gap,
+            gap=self.settings.gap if gap is None else gap,
             deadline=self.driver.deadline,
             on_progress=self._report,
             threads=self.settings.threads,
@@ -915,11 +1008,7 @@ class Constrained:
         from mipforest.searches.lagrangian.limited import LimitedTrees
         from mipforest.searches.lagrangian.search import LagrangianSearch
 
-        sums, local = self._sums, get_search(LOCAL_SEARCH)
-        assert isinstance(local, LocalSearch)
         budget, topology, settings = self.problem.budget, self.problem.topology, self.settings
-        thresholds = charged.thresholds
-        X = thresholds.X[thresholds.group]
 
         def should_stop(_: object) -> bool:
             return self._report(self.incumbent.value, self.bound, 0) or self.driver.over()
@@ -937,29 +1026,34 @@ class Constrained:
                 box=box,
             )
 
-        def guess(relaxed: UnivariateProblem, chosen: IntArray) -> IntArray | None:
-            until = monotonic() + GUESS_SHARE * self.driver.left
-            if self.driver.over():
-                return None
-            splits = _splits_of(thresholds, topology, chosen)
-            outcome = local.improved(
-                relaxed,
-                X,
-                splits,
-                budget,
-                starts=GUESSES,
-                kicks=KICKS,
-                hyperplanes=0,
-                seed=settings.seed,
-                threads=settings.threads,
-                deadline=until,
-                on_progress=lambda *_: budget.stopped,
-            )
-            better = replace(splits, w=outcome.tree.w, b=outcome.tree.b)
-            return thresholds.decode(thresholds.encode(chosen_features(better), -better.b))
+        trees = LimitedTrees.of(charged, topology.depth, self._sums)
+        return LagrangianSearch(trees, exact_tree, self._guess, should_stop, settings.gap, box)
 
-        trees = LimitedTrees.of(charged, topology.depth, sums)
-        return LagrangianSearch(trees, exact_tree, guess, should_stop, settings.gap, box)
+    def _guess(
+        self, relaxed: UnivariateProblem, chosen: IntArray, starts: int = GUESSES, kicks: int = KICKS
+    ) -> IntArray | None:
+        """Return the thresholds (|B|,) of a good tree without a proof, from known ones; ``None`` without time."""
+        local, thresholds, settings = get_search(LOCAL_SEARCH), relaxed.thresholds, self.settings
+        assert isinstance(local, LocalSearch)
+        until = monotonic() + GUESS_SHARE * self.driver.left
+        if self.driver.over():
+            return None
+        splits = _splits_of(thresholds, self.problem.topology, chosen)
+        outcome = local.improved(
+            relaxed,
+            thresholds.X[thresholds.group],
+            splits,
+            self.problem.budget,
+            starts=starts,
+            kicks=kicks,
+            hyperplanes=0,
+            seed=settings.seed,
+            threads=settings.threads,
+            deadline=until,
+            on_progress=lambda *_: self.problem.budget.stopped,
+        )
+        better = replace(splits, w=outcome.tree.w, b=outcome.tree.b)
+        return thresholds.decode(thresholds.encode(chosen_features(better), -better.b))
 
     def _listed(
         self,
@@ -1028,6 +1122,27 @@ class Constrained:
             if completes:
                 return Solved(proven, None, ended=False, step=step)
         return Solved(proven, None, ended=False)
+
+
+def _most_splits(box: _Subproblem) -> int:
+    """Return the most nodes of a tree of a box that split."""
+    return int(box.allowed.any(axis=1).sum())
+
+
+def _priced(charged: UnivariateProblem, price: float) -> UnivariateProblem:
+    """Return charges with a price of every split, in units of the objective."""
+    return replace(charged, split_cost=charged.split_cost + price * charged.unit)
+
+
+def _best_price(cuts: Iterable[tuple[float, int]], most: int) -> tuple[float, float]:
+    r"""Return the :math:`\mu \ge 0` at which the least :math:`f_i + \mu (k_i - B)` is greatest, and its value."""
+    value, slope = np.array([(f, k - most) for f, k in cuts]).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossings = (value[:, None] - value) / (slope - slope[:, None])
+    prices = np.append(0.0, crossings[np.isfinite(crossings) & (crossings > 0.0)])
+    least = (value + prices[:, None] * slope).min(axis=1)
+    k = int(least.argmax())
+    return float(prices[k]), float(least[k])
 
 
 def _worst(charged: UnivariateProblem) -> float:
