@@ -85,8 +85,8 @@ FAULTS = (
     Fault(
         "constraints: a tree pays for fewer splits than it may have",
         "mipforest/searches/univariate/constrained.py",
-        "paid = self._price * (self._most_splits if box",
-        "paid = self._price * (self._most_splits - 1 if box",
+        "min(self._most_splits, _most_splits(box)))",
+        "min(self._most_splits, _most_splits(box)) - 1)",
         ("searches/test_constrained_trees.py",),
     ),
     Fault(
