@@ -680,6 +680,22 @@ def test_limits_on_the_number_of_splits_are_those_of_all_trees(seed, depth, monk
         assert result.tree.w.any(axis=1).sum() <= most
 
 
+def test_values_and_bounds_that_are_told_are_those_of_trees_within_a_limit_on_splits(monkeypatch):
+    for name, value in (("LONG", 0), ("WATCHED_EVERY", 0.0002)):
+        monkeypatch.setattr(f"mipforest.searches.exact.cover_search.{name}", value)
+    monkeypatch.setattr("mipforest.problem.driver.PROGRESS_INTERVAL", 0.0)
+    data = mipforest.load("synthetic:tree,depth=3,n=1500,p=6,label_noise=0.2,seed=2", scaling="minmax")
+    problem = mipforest.get_formulation("oct")(alpha=0.0).build(data, 3, whole=False)
+    problem.constrain(c.AtMostSplits(4))
+    told = []
+    result = problem.solve("exact-search", time_limit=60, on_progress=told.append)
+    assert result.status == "optimal"
+    bounds = [event.bound for event in told if event.bound is not None]
+    assert max(bounds) > 0
+    assert at_most(max(bounds), result.objective)
+    assert at_most(result.objective, min(event.objective for event in told if event.objective is not None))
+
+
 def labelings(X, samples, depth):
     """Return the sets of samples (as bits) that some tree of a depth predicts the second class, of some samples."""
     here = sum(1 << int(i) for i in samples)

@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
@@ -389,7 +389,7 @@ class Constrained:
         while not (self.driver.over() or self.driver.closed(bound)):
             self._price, value = _best_price(cuts, most) if cuts else (0.0, np.inf)
             found = self._exact(charged, numbers, min(value, self.incumbent.value), own)
-            bound = max(bound, found.bound)
+            self.bound = bound = max(bound, found.bound)
             if found.tree is None or not found.ended or (cut := self._cut(found.tree)) in cuts:
                 break
             cuts.add(cut)
@@ -916,8 +916,14 @@ class Constrained:
         cutoff = self.incumbent.value if cutoff is None else cutoff
         # The gap is one of the objective, without what is paid.
         share = cutoff / (cutoff + paid) if 0.0 < cutoff < np.inf else float(not paid)
-        gap = self.settings.gap * share
-        outcome = self._searched(_priced(charged, self._price), cutoff + paid, within, depth, gap)
+        gap, is_shallow = self.settings.gap * share, depth < self.problem.topology.depth
+
+        def report(value: float, bound: float, nodes: int) -> bool:
+            # What is paid is no part of the objective, shallower trees bound no others, and a tree may break a limit.
+            own = value if self.restrictions.is_told and not paid else np.inf
+            return self._report(own, 0.0 if is_shallow else bound - paid, nodes)
+
+        outcome = self._searched(_priced(charged, self._price), cutoff + paid, within, depth, gap, report)
         tree = None
         if outcome.chosen is not None:
             chosen = np.full(self.problem.topology.n_branches, -1)
@@ -934,8 +940,12 @@ class Constrained:
         within: Box | None,
         depth: int | None = None,
         gap: float | None = None,
+        on_progress: Callable[[float, float, int], bool] | None = None,
     ) -> ExactResult:
-        """Search for a tree below a value, in a box if one is given, of all levels unless told otherwise."""
+        """Search for a tree below a value, in a box if one is given, of all levels unless told otherwise.
+
+        ``on_progress`` gets value, bound and nodes; without it, neither value nor bound is told.
+        """
         from mipforest.searches.exact.search import LEAST_ON_WORKERS, compile_kernels, exact_search
 
         budget, depth = self.problem.budget, depth or self.problem.topology.depth
@@ -951,7 +961,7 @@ class Constrained:
             best=best,
             gap=self.settings.gap if gap is None else gap,
             deadline=self.driver.deadline,
-            on_progress=self._report,
+            on_progress=on_progress or (lambda *_: self._report(np.inf, 0.0, 0)),
             threads=self.settings.threads,
             dask=dask,
             budget=budget,
