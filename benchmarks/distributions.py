@@ -238,7 +238,7 @@ def main() -> None:
         "--pictures", type=Path, default=Path("docs/pictures"), help="folder of the page's picture"
     )
     parser.add_argument(
-        "--samples", type=Path, default=Path("distributions"), help="folder of the scored samples"
+        "--samples", type=Path, help="folder of the scored samples, where what is there is kept"
     )
     given = parser.parse_args()
     if given.page is not None:

@@ -381,10 +381,10 @@ class Constrained:
                 break
             tree = self._tree(chosen, numbers)
             self._offer_pruned(tree)
-            worth, splits = self._cut(tree)
-            if worth + price * (splits - most) >= value - SMALL * value:
+            cut = worth, splits = self._cut(tree)
+            if cut in cuts or worth + price * (splits - most) >= value:
                 break
-            cuts.add((worth, splits))
+            cuts.add(cut)
         bound, best = box.bound, None
         while not (self.driver.over() or self.driver.closed(bound)):
             self._price, value = _best_price(cuts, most) if cuts else (0.0, np.inf)
