@@ -129,7 +129,7 @@ def draw(medians: Sequence[Summary], file: Path) -> None:
                     ">" if at_limit else marker,
                     markerfacecolor=f"C{k}" if solver == "highs" else "none",
                     markeredgecolor=f"C{k}",
-                    label=f"{level}, {called}" if shown and not at_limit else None,
+                    label=f"{level}, {called}{', no optimum by then' * at_limit}" if shown else None,
                 )
     for bound in BOUNDS:
         axes.axvline(bound, color="0.7", linewidth=0.8, zorder=0)
