@@ -76,7 +76,6 @@ from formulations.splits.univariate import (
     root_bound,
     search_by_root,
     with_paying_splits,
-    without_splits,
 )
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
@@ -87,6 +86,7 @@ from mipforest.heuristics.thresholds import (
     chosen_features,
     find_thresholds,
     univariate_tree,
+    without_splits,
 )
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.problem.formulation import START_SHARE

@@ -28,11 +28,11 @@ from formulations.leaves import (
     with_labels,
 )
 from formulations.splits.hyperplane import HyperplaneRouting
-from formulations.splits.univariate import check_leaf_size, without_splits
+from formulations.splits.univariate import check_leaf_size
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.heuristics.cart import cart_with_margin
-from mipforest.heuristics.thresholds import tree_of_splits
+from mipforest.heuristics.thresholds import tree_of_splits, without_splits
 from mipforest.model import Model, Values
 from mipforest.problem.expressions import TreeExpressions
 from mipforest.problem.formulation import START_SHARE

@@ -81,12 +81,11 @@ from formulations.splits.univariate import (
     root_bound,
     search_by_root,
     with_paying_splits,
-    without_splits,
 )
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import DataError, Dataset
 from mipforest.heuristics.cart import cart, cart_with_margin
-from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.heuristics.thresholds import find_thresholds, without_splits
 from mipforest.model import LinearExpr, Model, Values
 from mipforest.objectives.leaf_losses import (
     ErrorLoss,

@@ -54,14 +54,13 @@ from formulations.splits.univariate import (
     ThresholdRouting,
     check_leaf_size,
     leaves_of,
-    without_splits,
 )
 from formulations.totals_search import TotalsSearch
 from mipforest.arrays import FloatArray, IntArray
 from mipforest.data import Dataset
 from mipforest.data.table import Axis
 from mipforest.errors import did_you_mean, some_of
-from mipforest.heuristics.thresholds import find_thresholds
+from mipforest.heuristics.thresholds import find_thresholds, without_splits
 from mipforest.model import LinearExpr, Model
 from mipforest.problem.expressions import Expression
 from mipforest.problem.model_changes import BuiltModel

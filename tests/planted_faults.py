@@ -85,8 +85,8 @@ FAULTS = (
     Fault(
         "constraints: a tree pays for fewer splits than it may have",
         "mipforest/searches/univariate/constrained.py",
-        "min(self._most_splits, _most_splits(box)))",
-        "min(self._most_splits, _most_splits(box)) - 1)",
+        "return min(self._most_splits, _may_split(box))",
+        "return min(self._most_splits, _may_split(box)) - 1",
         ("searches/test_constrained_trees.py",),
     ),
     Fault(

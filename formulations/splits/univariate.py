@@ -70,7 +70,7 @@ limit is a number of steps: the model depends on the data alone (and on a time l
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -647,14 +647,6 @@ def leaves_of(tree: Tree, X: FloatArray) -> FloatArray:
 def sides(z: FloatArray, topology: Topology) -> tuple[BoolArray, BoolArray]:
     """Return (n, |B|) which samples an assignment to leaves sends left, and right, at each branch node."""
     return z @ topology.leaf_reach_left > 0.5, z @ topology.leaf_reach_right > 0.5
-
-
-def without_splits(tree: Tree, nodes: Sequence[int]) -> Tree:
-    """Return a tree without the splits of some branch nodes and of those below: all samples go right there."""
-    dropped = np.isin(np.arange(len(tree.b)), nodes)
-    for t in range(1, len(dropped)):
-        dropped[t] |= dropped[(t - 1) // 2]
-    return replace(tree, w=np.where(dropped[:, None], 0.0, tree.w), b=np.where(dropped, 0.0, tree.b))
 
 
 def with_paying_splits(tree: Tree, split_cost: FloatArray, alone: FloatArray) -> Tree:

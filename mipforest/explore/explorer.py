@@ -350,7 +350,7 @@ class Explorer:
             trees.append(
                 {
                     "objective": finite(value),
-                    "splits": int(tree.w.any(axis=1).sum()),
+                    "splits": tree.n_splits,
                     "more": [short(name) for name in names if name not in own],
                     "less": [short(name) for name in own if name not in names],
                 }

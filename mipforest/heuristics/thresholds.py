@@ -302,6 +302,14 @@ def chosen_features(tree: Tree) -> IntArray:
     return feature
 
 
+def without_splits(tree: Tree, nodes: Sequence[int]) -> Tree:
+    """Return a tree without the splits of some branch nodes and of those below: all samples go right there."""
+    dropped = np.isin(np.arange(len(tree.b)), nodes)
+    for t in range(1, len(dropped)):
+        dropped[t] |= dropped[(t - 1) // 2]
+    return replace(tree, w=np.where(dropped[:, None], 0.0, tree.w), b=np.where(dropped, 0.0, tree.b))
+
+
 def tree_of_thresholds(data: Dataset, topology: Topology, thresholds: Thresholds, chosen: IntArray) -> Tree:
     """Return the tree (leaves still 0) of one threshold per branch node (|B|,), -1 where a node does not split."""
     feature, value = np.full(len(chosen), -1), np.zeros(len(chosen))

@@ -267,8 +267,8 @@ class PairSearch(CoverSearch):
         of_pairs = None if self._of_pairs is None else self._of_pairs[:, :, r].copy()
         boxes = [None if self.box is None else self.box.below(side, self._split(r)[0]) for side in range(2)]
         # Other roots inherit bounds on trees with leaves of any size.
-        of_all = self.rows.N_min == 1 or self._pays_to_relax
-        for N_min in dict.fromkeys((1, self.rows.N_min) if of_all else (self.rows.N_min,)):
+        relaxed = (1,) if self.rows.N_min > 1 and self._pays_to_relax else ()
+        for N_min in (*relaxed, self.rows.N_min):
             losses = list(bounds)
             for side, chosen in enumerate((~right, right)):
                 if self.box is not None and boxes[side] is None:
@@ -295,7 +295,9 @@ class PairSearch(CoverSearch):
                 if N_min == self.rows.N_min and part.splits is not None:
                     values[side], trees[side] = part.incumbent, part.splits
         splits = under(*self._split(r), *trees, depth=self.depth - 1) if np.isfinite(sum(values)) else []
-        return Evaluated(ended, r, (bounds[0], bounds[1]), pairs, sum(values), splits, of_pairs, sum(losses))
+        return Evaluated(
+            ended, r, (bounds[0], bounds[1]), pairs, sum(values), splits, of_pairs, least=sum(losses)
+        )
 
     def _places_in(self, part: PairSearch, chosen: BoolArray) -> tuple[IntArray, IntArray]:
         """Return where (2, T) both sides of each threshold are in a search of some rows: side and threshold."""

@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from mipforest.arrays import BoolArray, FloatArray, IntArray
-from mipforest.heuristics.thresholds import Thresholds, chosen_features, tree_of_thresholds
+from mipforest.heuristics.thresholds import Thresholds, chosen_features, tree_of_thresholds, without_splits
 from mipforest.problem.driver import Driver
 from mipforest.problem.problem_data import ProblemData
 from mipforest.problem.restrictions import ANY, ChoiceRow, FixedSplit, Restrictions, UsedRow
@@ -365,7 +365,7 @@ class Constrained:
         """
         rows = [row for row in self.restrictions.splits if row.weights.max() == row.weights.min() > 0.0]
         most = min((int(row.limit / row.weights[0]) for row in rows), default=len(box.must))
-        if self._lists or most >= _most_splits(box):
+        if self._lists or most >= _may_split(box):
             return box
         self._most_splits = most
         charged, numbers = self._charged(box)
@@ -402,16 +402,18 @@ class Constrained:
         formulation, instance = cast(Any, self.problem.formulation), self.problem.instance
         while (splits := np.flatnonzero(tree.w.any(axis=1))).size > self._most_splits:
             ends = [t for t in splits.tolist() if not np.isin([2 * t + 1, 2 * t + 2], splits).any()]
-            w, b = np.tile(tree.w, (len(ends), 1, 1)), np.tile(tree.b, (len(ends), 1))
-            w[range(len(ends)), ends] = b[range(len(ends)), ends] = 0.0
-            pruned = [formulation.relabel(replace(tree, w=w[k], b=b[k]), instance) for k in range(len(ends))]
+            pruned = [formulation.relabel(without_splits(tree, [t]), instance) for t in ends]
             tree = min(pruned, key=lambda one: formulation.evaluate(one, instance))
         self.incumbent.offer(tree)
+
+    def _splits_paid(self, box: _Subproblem) -> int:
+        """Return the most splits of a tree of a box within the limit that has a price."""
+        return min(self._most_splits, _may_split(box))
 
     def _cut(self, tree: Tree) -> tuple[float, int]:
         """Return what a tree is worth, and its number of splits."""
         value = self.problem.formulation.evaluate(tree, self.problem.instance)
-        return value, int(tree.w.any(axis=1).sum())
+        return value, tree.n_splits
 
     def _cart(self, features: BoolArray) -> Tree:
         """Return CART's tree on some features (p,)."""
@@ -621,7 +623,7 @@ class Constrained:
             nodes = conflict(features)
             if nodes is not None:
                 return self._parts_by_conflict(box, nodes.tolist(), features)
-        if self._price and splits.sum() < min(self._most_splits, _most_splits(box)):
+        if self._price and tree.n_splits < self._splits_paid(box):
             left = box.allowed.any(axis=1) & ~box.must
             first, then = np.flatnonzero(left & splits), np.flatnonzero(left & ~splits)
             return self._parts_by_split(box, np.concatenate([first, then]))
@@ -912,7 +914,7 @@ class Constrained:
             alone = self._tree(np.full(self.problem.topology.n_branches, -1), numbers)
             return Solved(self.problem.formulation.evaluate(alone, self.problem.instance), alone, ended=True)
         # A split costs its price, and a tree is paid for as many as it may have.
-        paid = self._price * (self._most_splits if box is None else min(self._most_splits, _most_splits(box)))
+        paid = self._price * (self._most_splits if box is None else self._splits_paid(box))
         cutoff = self.incumbent.value if cutoff is None else cutoff
         # The gap is one of the objective, without what is paid.
         share = cutoff / (cutoff + paid) if 0.0 < cutoff < np.inf else float(not paid)
@@ -1134,8 +1136,8 @@ class Constrained:
         return Solved(proven, None, ended=False)
 
 
-def _most_splits(box: _Subproblem) -> int:
-    """Return the most nodes of a tree of a box that split."""
+def _may_split(box: _Subproblem) -> int:
+    """Return how many nodes of a box may split."""
     return int(box.allowed.any(axis=1).sum())
 
 
