@@ -41,7 +41,8 @@ from mipforest.searches.local import KICKS, STARTS, LocalProblem, LocalTree
 from mipforest.searches.local.search import local_search
 from mipforest.trees import Topology, Tree
 from mipforest.trees.reachable import ReachableNode, reachable_tree
-from mipforest.tuning.batch_plan import BatchPlan, CurveWork, charges_of, with_alpha
+from mipforest.tuning.batch_plan import BATCH, DEPTH, FOLDS, BatchPlan, CurveWork, charges_of, with_alpha
+from mipforest.tuning.batch_plan import STARTS as BATCH_STARTS
 from mipforest.tuning.cost_complexity import (
     SAME_LOSS,
     Curve,
@@ -115,15 +116,16 @@ class Method:
 #: The base, and one change at a time.
 METHODS = {
     "base": Method(),
-    "depth 8": Method(depth=8),
+    "as in the thesis": Method(depth=10, starts=500),
+    "defaults of tune_batch": Method(
+        depth=DEPTH, starts=BATCH_STARTS, share=BATCH / BATCH_STARTS, folds=FOLDS
+    ),
     "depth 10": Method(depth=10),
     "10 starts": Method(starts=10),
     "200 starts": Method(starts=200),
-    "depth 10, 200 starts": Method(depth=10, starts=200),
     "curve of the best tree": Method(share=0.0),
     "curve of half of the trees": Method(share=0.5),
     "curve of all trees": Method(share=1.0),
-    "200 starts, curve of half": Method(starts=200, share=0.5),
     "one standard error": Method(choice="one error"),
     "ties to the smaller tree": Method(choice="smaller"),
     "4 folds": Method(folds=4),

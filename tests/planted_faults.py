@@ -83,6 +83,13 @@ FAULTS = (
         ("searches/exact",),
     ),
     Fault(
+        "limits on splits: half of what samples that move can change is left out of the bound of another root",
+        "mipforest/searches/exact/limited_splits.py",
+        "of_side[1, i, q] = max(of_side[1, i, q], least[1, i] - moved[r, q])",
+        "of_side[1, i, q] = max(of_side[1, i, q], least[1, i] - 0.5 * moved[r, q])",
+        ("searches/exact/test_limited_splits.py", "searches/test_constrained_trees.py"),
+    ),
+    Fault(
         "constraints: a tree pays for fewer splits than it may have",
         "mipforest/searches/univariate/constrained.py",
         "return min(self._most_splits, _may_split(box))",
@@ -92,8 +99,8 @@ FAULTS = (
     Fault(
         "exact search: the same, of the bounds below pairs of thresholds",
         "mipforest/searches/exact/pair_search.py",
-        "own = of_pairs[a, :, None, :] - lost[open_roots, None]",
-        "own = of_pairs[a, :, None, :] - 0.5 * lost[open_roots, None]",
+        "own = of_pairs[a, :, None] - lost[open_roots, None, None]",
+        "own = of_pairs[a, :, None] - 0.5 * lost[open_roots, None, None]",
         ("searches/exact",),
     ),
     Fault(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import product
 from multiprocessing import get_context
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Exit, Option
 
@@ -14,6 +14,10 @@ from mipforest.cli import options as o
 from mipforest.cli.doctor import small_data
 from mipforest.cli.errors import SOLVER
 from mipforest.cli.output import print_json, print_text
+
+if TYPE_CHECKING:
+    from mipforest.data import Dataset
+    from mipforest.problem import Problem
 
 #: Seconds that the search of a small tree may take, without compiling.
 SEARCH_SECONDS = 0.3
@@ -24,6 +28,12 @@ DEPTHS = (1, 2)
 #: Weights that loops differ by: fractions, heavy whole numbers as ``class_weight="balanced"`` comes to, and of classes
 #: whose weights are no multiples of a unit.
 FRACTIONS, WHOLE, OF_CLASSES = WEIGHTS = ("weights", "whole weights", "weights of classes")
+
+#: Splits of a tree of three levels whose number is limited.
+MOST_SPLITS = 4
+
+#: Features of two values each, so many that their thresholds are searched by pairs.
+INDICATORS = 7
 
 #: Processes that compile side by side; each takes some 400 MB.
 PROCESSES = 2
@@ -47,6 +57,8 @@ class Kind:
         What weights samples have, one of :data:`WEIGHTS`.
     indicators
         Whether features have two values each.
+    is_limited
+        Whether the number of splits is limited.
     """
 
     model: str
@@ -55,6 +67,7 @@ class Kind:
     N_min: int = 1
     weights: str = ""
     indicators: bool = False
+    is_limited: bool = False
 
     def __str__(self) -> str:
         parts = [self.model, "" if self.depth is None else f"depth {self.depth}"]
@@ -63,6 +76,7 @@ class Kind:
             "least leaf" * (self.N_min > 1),
             self.weights,
             "indicators" * self.indicators,
+            "limit on splits" * self.is_limited,
         ]
         return ", ".join(filter(None, parts))
 
@@ -149,34 +163,62 @@ def kinds_of(name: str) -> list[Kind]:
         # With least leaf sizes, more than three classes of whole weights are summed as whole numbers.
         operations.append(Kind(name, 2, 4, 2))
     # Loops over pairs are compiled for counts, for counts times weights of classes, and for sums.
-    if cls.task in ("classification", "regression", "multi-output"):
-        operations += [Kind(name, 2, K, indicators=True) for K in classes]
+    operations += [Kind(name, 3, K, indicators=True) for K in classes]
     if cls.task == "classification":
-        operations.append(Kind(name, 2, weights=OF_CLASSES, indicators=True))
+        operations.append(Kind(name, 3, weights=OF_CLASSES, indicators=True))
+        for weights in ("", OF_CLASSES):
+            operations.append(Kind(name, 3, weights=weights, indicators=True, is_limited=True))
     return [Kind(name, 3), *operations, Kind(name, 1)]
 
 
 def compiled(kind: Kind) -> Compiled:
     """Solve a small problem of a kind, so that its searches are compiled."""
+    from mipforest.problem.tree_search import solver_or_search
+
+    try:
+        result = problem_of(kind).solve(solver_or_search("auto"), time_limit=SEARCH_SECONDS)
+    except Exception as error:  # whatever a broken installation raises is what the user needs to see
+        return Compiled(str(kind), 0.0, f"{type(error).__name__}: {error}")
+    return Compiled(str(kind), result.phase_seconds.get("compile", 0.0))
+
+
+def problem_of(kind: Kind) -> Problem:
+    """Return a small problem of a kind."""
     import numpy as np
 
+    from mipforest.problem.constraints import AtMostSplits
     from mipforest.problem.registry import get_formulation
     from mipforest.problem.tree_search import Auto, solver_or_search
 
     search = solver_or_search("auto")
     assert isinstance(search, Auto)
-    try:
-        sizes: dict[str, Any] = {"N_min": kind.N_min} if kind.N_min > 1 else {}
-        formulation = get_formulation(kind.model)(**sizes)
-        data = small_data(formulation, kind.classes)
-        if kind.indicators:
-            X = (data.X_raw > data.X_raw.mean(axis=0)).astype(float)
-            data = replace(data, X_raw=X, X=X)
-        if kind.weights:
-            number = data.y if kind.weights == OF_CLASSES else np.arange(data.n)
-            data = data.with_weights(10_000.0 + number if kind.weights == WHOLE else np.sqrt(1.0 + number))
-        problem = formulation.build(data, kind.depth, solver=search, whole=False)
-        result = problem.solve(search, time_limit=SEARCH_SECONDS)
-    except Exception as error:  # whatever a broken installation raises is what the user needs to see
-        return Compiled(str(kind), 0.0, f"{type(error).__name__}: {error}")
-    return Compiled(str(kind), result.phase_seconds.get("compile", 0.0))
+    sizes: dict[str, Any] = {"N_min": kind.N_min} if kind.N_min > 1 else {}
+    formulation = get_formulation(kind.model)(**sizes)
+    data = small_data(formulation, kind.classes)
+    if kind.indicators:
+        data = with_indicators(data)
+    if kind.weights:
+        number = data.y if kind.weights == OF_CLASSES else np.arange(data.n)
+        data = data.with_weights(10_000.0 + number if kind.weights == WHOLE else np.sqrt(1.0 + number))
+    problem = formulation.build(data, kind.depth, solver=search, whole=False)
+    if kind.is_limited:
+        problem.constrain(AtMostSplits(MOST_SPLITS))
+    return problem
+
+
+def with_indicators(data: Dataset) -> Dataset:
+    """Return samples with all combinations of some indicators, and targets of those that are given."""
+    import numpy as np
+
+    from mipforest.data import Dataset
+
+    number = np.arange(2**INDICATORS)
+    X, of = (number[:, None] >> np.arange(INDICATORS) & 1).astype(float), number % data.n
+    if data.rewards is not None:
+        return Dataset.from_arrays(X, rewards=data.rewards[of])
+    if data.followed is not None:
+        time, event = data.followed[of, :2].T
+        return Dataset.from_arrays(X, time, event=event > 0)
+    return Dataset.from_arrays(
+        X, data.y[of], task="classification" if data.task == "classification" else "regression"
+    )

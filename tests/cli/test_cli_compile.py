@@ -2,9 +2,11 @@
 
 import pytest
 
-from mipforest.cli.compile import FRACTIONS, Kind, kinds_of
+from mipforest.cli.compile import FRACTIONS, Kind, kinds_of, problem_of
 from mipforest.cli.doctor import small_data
 from mipforest.problem.registry import formulation_classes, get_formulation
+from mipforest.searches.exact.pair_counts import are_faster
+from mipforest.searches.exact.search import in_whole_units, rows_of, takes_most_splits
 
 
 @pytest.mark.slow
@@ -20,7 +22,7 @@ def test_what_is_compiled_is_there_afterwards(mipforest):
 
 def test_univariate_trees_have_all_kinds():
     kinds = kinds_of("oct")
-    assert len(set(kinds)) == len(kinds) == 18
+    assert len(set(kinds)) == len(kinds) == 20
     assert Kind("oct", 3) in kinds
     assert str(Kind("oct", 2, 3, 2, FRACTIONS)) == "oct, depth 2, three classes, least leaf, weights"
     assert {kind.classes for kind in kinds_of("ort")} == {2}
@@ -32,6 +34,16 @@ def test_every_model_has_small_data_that_it_takes(name):
     formulation = get_formulation(name)()
     assert small_data(formulation).n >= 10
     formulation.build(small_data(formulation), 1, declare=False, whole=False)
+
+
+@pytest.mark.parametrize("name", ["multi", "oct", "poisson", "policy", "survival"])
+def test_indicators_of_all_kinds_are_searched_by_pairs(name):
+    kinds = [kind for kind in kinds_of(name) if kind.indicators]
+    assert kinds
+    for kind in kinds:
+        charged = problem_of(kind).structure
+        assert are_faster(rows_of(in_whole_units(charged))[0], kind.depth)
+        assert takes_most_splits(charged, kind.depth) or not kind.is_limited
 
 
 def test_a_model_that_there_is_not_is_told(mipforest):

@@ -641,43 +641,54 @@ def test_a_search_of_three_levels_begins_with_a_tree_of_two():
     assert all(one.admits(result.tree, data) for one in asked)
 
 
-def fewest_errors(X, y, member, depth, least):
-    """Return the fewest errors of trees of a depth with at most 0, 1, 2, ... splits, on some samples."""
-    size, ones = int(member.sum()), int(y[member].sum())
-    found = np.full(2**depth, np.inf if size < least else min(ones, size - ones))
+def fewest_errors(X, y, weight, member, depth, least, barred=(), t=0):
+    """Return the fewest errors of trees of a depth with at most 0, 1, 2, ... splits, on some samples.
+
+    ``barred`` are pairs of a node and a feature that it may not split on; t is the root.
+    """
+    of_class = np.bincount(y[member], weight[member], 2)
+    found = np.full(2**depth, np.inf if member.sum() < least else of_class.sum() - of_class.max())
     if depth == 0 or found[0] == 0:
         return found
-    for x in X.T:
-        for at in np.unique(x[member])[1:]:
-            left, right = (fewest_errors(X, y, member & side, depth - 1, least) for side in (x < at, x >= at))
+    for j, x in enumerate(X.T):
+        for at in np.unique(x[member])[1:] if (t, j) not in barred else ():
+            sides = ((x < at, 2 * t + 1), (x >= at, 2 * t + 2))
+            left, right = (
+                fewest_errors(X, y, weight, member & side, depth - 1, least, barred, child)
+                for side, child in sides
+            )
             for a, b in np.ndindex(len(left), len(right)):
                 found[a + b + 1] = min(found[a + b + 1], left[a] + right[b])
     return np.minimum.accumulate(found)
 
 
-@pytest.mark.first_cases(6)
+@pytest.mark.first_cases(8)
 @pytest.mark.parametrize("depth", [3, 4])
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(40))
 def test_limits_on_the_number_of_splits_are_those_of_all_trees(seed, depth, monkeypatch):
-    if seed % 2:
-        monkeypatch.setattr("mipforest.searches.univariate.constrained.LONG", 0)  # guesses the first prices
+    by_price, is_barred = seed % 4 == 1, seed % 3 == 2
+    if by_price:  # whose first prices are guessed; else the search keeps the limit
+        monkeypatch.setattr("mipforest.searches.univariate.constrained.LONG", 0)
+        monkeypatch.setattr("mipforest.searches.exact.search.are_faster", lambda *_: False)
     rng = np.random.default_rng([seed, depth])
-    n, p = (40, 5) if depth == 3 else (24, 3)
+    n, p, K = (40, 5, 2 + seed % 2) if depth == 3 else (24, 3, 2)
     X = rng.integers(0, 2 + (seed % 3 == 0), (n, p)).astype(float)
-    y, least = rng.integers(0, 2, n), (1, 3)[seed // 2 % 2]
-    y[:2] = 0, 1
-    fewest = fewest_errors(X, y, np.ones(n, dtype=bool), depth, least)
-    base = min(y.sum(), n - y.sum())
+    y, least, alpha = rng.integers(0, K, n), (1, 3)[seed // 2 % 2], (0.0, 0.02)[seed // 4 % 2]
+    y[:K] = np.arange(K)
+    weight = np.array([1.0, 1.5, 1.25])[y] if seed % 5 == 3 else np.ones(n)
+    barred = [(0, 0), (2, 1), (4, 2)] if is_barred else []
+    fewest = fewest_errors(X, y, weight, np.ones(n, dtype=bool), depth, least, barred)
+    base = weight.sum() - np.bincount(y, weight).max()
+    data = Dataset.from_arrays(X, y, weights=weight)
     for most in range(1, 2**depth - 1, depth - 2):
-        problem = mipforest.get_formulation("oct")(alpha=0.0, N_min=least).build(
-            Dataset.from_arrays(X, y), depth
-        )
-        problem.constrain(c.AtMostSplits(most))
+        problem = mipforest.get_formulation("oct")(alpha=alpha, N_min=least).build(data, depth)
+        names = [str(name) for name in data.features.labels]
+        problem.constrain(c.AtMostSplits(most), *(c.Forbid((names[j],), (t,)) for t, j in barred))
         result = problem.solve("exact-search", time_limit=60)
         assert result.status == "optimal"
-        assert same(result.objective * base, fewest[most])
+        assert same(result.objective, min(fewest[k] / base + alpha * k for k in range(most + 1)))
         assert at_most(result.bound, result.objective)
-        assert result.tree.w.any(axis=1).sum() <= most
+        assert result.tree.n_splits <= most
 
 
 def test_values_and_bounds_that_are_told_are_those_of_trees_within_a_limit_on_splits(monkeypatch):

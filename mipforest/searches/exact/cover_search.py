@@ -192,8 +192,10 @@ class Evaluated:
         Sum of the losses of both sides with a better tree than was known, and its splits in heap order; infinite and
         anything where there is none.
     of_pairs
-        (2, 2, T) by sums over pairs of thresholds, lower bounds on the trees below both sides of the threshold and of
-        every other one.
+        (2, 2, T, N) by sums over pairs of thresholds, lower bounds on the trees below both sides of the threshold and
+        of every other one, by numbers of splits.
+    of_number
+        (2, N) where splits are limited, lower bounds on the losses of both sides by numbers of splits.
     least
         By sums over pairs, a lower bound on the losses of both sides together, of the trees that are searched.
     """
@@ -205,6 +207,7 @@ class Evaluated:
     value: float
     splits: list[tuple[int, int]]
     of_pairs: FloatArray | None = None
+    of_number: FloatArray | None = None
     least: float = 0.0
 
 

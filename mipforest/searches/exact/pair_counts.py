@@ -227,7 +227,7 @@ def _with_sums(
         feature, threshold, right, place = feature[first], threshold[first], right[first], at[place]
     none = np.zeros((0, 0))
     sums: Sums
-    if _is_counted(rows):
+    if are_counted(rows):
         of_bit, start = bits_of_classes(rows, rows.multiplicity)
         bits = _packed(right, of_bit, int(start[-1]))
         unit = unit_of(rows)
@@ -249,8 +249,8 @@ def _with_sums(
     return replace(tables, moved=moved.astype(np.float64))
 
 
-def _is_counted(rows: DistinctRows) -> bool:
-    """Return whether rows of classes are counted by bits."""
+def are_counted(rows: DistinctRows) -> bool:
+    """Return whether pairs of thresholds of rows of classes are counted by bits."""
     if not rows.of_classes or (rows.unit is None and not rows.is_whole):
         return False
     times = rows.multiplicity
@@ -276,7 +276,7 @@ def are_faster(rows: DistinctRows, depth: int) -> bool:
     # Covers evaluate few of many thresholds of a feature.
     evaluated = float(np.minimum(n_of, EVALUATED * np.log2(1.0 + n_of)).sum())
     of_covers = evaluated * n * len(n_of) * (PLAIN if rows.kind is None else WALKED)
-    of_pairs = T * T * (COUNTED * n / 64 if _is_counted(rows) else SUMMED * n * rows.statistics.shape[1])
+    of_pairs = T * T * (COUNTED * n / 64 if are_counted(rows) else SUMMED * n * rows.statistics.shape[1])
     of_pairs += T * T * COMPARED
     return bool(of_pairs <= of_covers if depth == 2 else T * of_pairs <= REPEATED * evaluated * of_covers)
 
@@ -371,7 +371,7 @@ def best_roots(
 
 
 @kernel
-def _if_too_small(size: Any, limits: Any, none: Any) -> Any:
+def if_too_small(size: Any, limits: Any, none: Any) -> Any:
     """Return more than any tree loses where a leaf has samples, but too few."""
     return limits[0] if limits[1] < size < limits[2] else none
 
@@ -437,7 +437,10 @@ class PairWork(NamedTuple):
     lines, whole
         (8 + K, T) and (K,).
     by_root
-        (T,) fewest errors of trees of two levels by their roots.
+        (T,) fewest errors of trees of two levels by their roots, beside the root's cost.
+    of_children
+        (4, T) of what they are made: errors of the left and of the right leaf, and of the best splits there with their
+        cost; infinite where there may be none.
     """
 
     words: NDArray[np.uint64]
@@ -445,6 +448,7 @@ class PairWork(NamedTuple):
     lines: Sums
     whole: Sums
     by_root: FloatArray
+    of_children: FloatArray
 
     @classmethod
     def of(cls, counts: PairCounts, sides: int) -> PairWork:
@@ -456,6 +460,7 @@ class PairWork(NamedTuple):
             lines=np.empty((8 + K, T), kind),
             whole=np.empty(K, kind),
             by_root=np.empty(T),
+            of_children=np.empty((4, T)),
         )
 
 
@@ -487,14 +492,14 @@ class OpenRoots(NamedTuple):
 
 
 @kernel
-def _best_roots_of_classes(
+def best_roots_of_classes(
     tables: PairCounts, counts: Any, whole: Any, cost: float, N_min: int, node: int, above: int, work: PairWork
 ) -> None:  # fmt: skip
     """Find the fewest errors of trees of two levels by their roots, beside the root's cost, from counts of some rows.
 
     ``node`` is the root's number, and ``above`` the group of the split above it.
     """
-    use, group, lines, by_root = tables.use, tables.group, work.lines, work.by_root
+    use, group, lines, by_root, parts = tables.use, tables.group, work.lines, work.by_root, work.of_children
     # Whole numbers stay of 32 bits.
     K, T, is_sized, cast = len(whole), counts.shape[1], N_min > 1, work.lines.dtype.type
     limits, many, none, samples = tables.limits, tables.limits[0], cast(0), tables.samples
@@ -507,7 +512,7 @@ def _best_roots_of_classes(
         for c in range(K):
             lines[8 + c, k] = counts[c, k, k]
     for j in range(T):
-        by_root[j] = np.inf
+        by_root[j] = parts[0, j] = parts[1, j] = parts[2, j] = parts[3, j] = np.inf
         if use[node, j] == 0 or (above >= 0 and group[j] == above):
             continue
         n_left, n_right, most_left, most_right = cast(0), cast(0), cast(0), cast(0)
@@ -537,25 +542,38 @@ def _best_roots_of_classes(
         if is_sized:
             for k in range(T):
                 of_right, of_left = cast(size_right - n_both[k]), cast(size_left - n_on[k])
-                both[k] -= _if_too_small(n_both[k], limits, none) + _if_too_small(of_right, limits, none)
-                on[k] -= _if_too_small(n_on[k], limits, none) + _if_too_small(of_left, limits, none)
+                both[k] -= if_too_small(n_both[k], limits, none) + if_too_small(of_right, limits, none)
+                on[k] -= if_too_small(n_on[k], limits, none) + if_too_small(of_left, limits, none)
         best_left, best_right = many, many
         for k in range(T):
             best_right = min(best_right, cast(off_right[k] + n_right - both[k] - rest[k]))
             best_left = min(best_left, cast(off_left[k] + n_left - on[k] - off[k]))
-        left = cost + best_left if best_left < many else np.inf
-        right = cost + best_right if best_right < many else np.inf
-        if use[2 * node + 1, T] == 0 and _if_too_small(size_left, limits, none) == none:
-            left = min(left, float(n_left - most_left))
-        if use[2 * node + 2, T] == 0 and _if_too_small(size_right, limits, none) == none:
-            right = min(right, float(n_right - most_right))
-        by_root[j] = left + right
+        if use[2 * node + 1, T] == 0 and if_too_small(size_left, limits, none) == none:
+            parts[0, j] = n_left - most_left
+        if use[2 * node + 2, T] == 0 and if_too_small(size_right, limits, none) == none:
+            parts[1, j] = n_right - most_right
+        if best_left < many:
+            parts[2, j] = cost + best_left
+        if best_right < many:
+            parts[3, j] = cost + best_right
+        by_root[j] = min(parts[0, j], parts[2, j]) + min(parts[1, j], parts[3, j])
+
+
+@kernel
+def count_both_sides(tables: PairCounts, r: int, work: PairWork) -> None:
+    """Count the pairs of the rows on both sides of a threshold, the left side first."""
+    _count_pairs(tables.bits, tables.bits[r], tables.start, tables.unit, work.words, work.counts[1])
+    (K, T, _), (left, right) = tables.every.shape, (work.counts[0], work.counts[1])
+    for c in range(K):
+        for j in range(T):
+            for k in range(T):
+                left[c, j, k] = tables.every[c, j, k] - right[c, j, k]
 
 
 @entry
 def search_two(tables: PairCounts, cost: float, N_min: int, work: PairWork) -> None:
     """Find the fewest errors of trees of two levels by their roots, beside the root's cost."""
-    _best_roots_of_classes(tables, tables.every, tables.whole, cost, N_min, 0, -1, work)
+    best_roots_of_classes(tables, tables.every, tables.whole, cost, N_min, 0, -1, work)
 
 
 @entry
@@ -591,11 +609,7 @@ def search_three(
         if stop[FLAG] != 0 or roots.pairs[0] >= most_pairs:
             return STOPPED
         roots.pairs[0] += T
-        _count_pairs(tables.bits, tables.bits[r], tables.start, tables.unit, work.words, counts[1])
-        for c in range(K):
-            for j in range(T):
-                for k in range(T):
-                    counts[0, c, j, k] = tables.every[c, j, k] - counts[1, c, j, k]
+        count_both_sides(tables, r, work)
         left, right, root_left, root_right, of_all_left, of_all_right = 0.0, 0.0, -1, -1, 0.0, 0.0
         for turn in range(2 if N_min > 1 or group[r] >= 0 else 1):
             # Other roots inherit bounds on trees with leaves of any size, below a split of no group.
@@ -608,13 +622,13 @@ def search_three(
                     own[c] = counts[1, c, r, r] if side == 1 else tables.whole[c] - counts[1, c, r, r]
                     n, most = cast(n + own[c]), max(most, own[c])
                     size = cast(size + own[c] * tables.samples[c])
-                _best_roots_of_classes(tables, counts[side], own, cost, N, 1 + side, above, work)
+                best_roots_of_classes(tables, counts[side], own, cost, N, 1 + side, above, work)
                 j = 0
                 for k in range(T):
                     if work.by_root[k] < work.by_root[j]:
                         j = k
                 leaf = np.inf
-                if use[1 + side, T] == 0 and (N <= 1 or _if_too_small(size, limits, cast(0)) == cast(0)):
+                if use[1 + side, T] == 0 and (N <= 1 or if_too_small(size, limits, cast(0)) == cast(0)):
                     leaf = float(n - most)
                 loss = min(leaf, cost + work.by_root[j])
                 if not loss < leaf - tolerance:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,9 @@ class PairSearch(CoverSearch):
 
     levels_of_tables = range(2, 64)
 
+    #: Numbers of splits of trees of two levels whose losses are told apart.
+    numbers_of_two: ClassVar[int] = 1
+
     def __init__(
         self, *given: Any, make_tables: Callable[[], PairTables] | None = None, **named: Any
     ) -> None:
@@ -87,10 +90,11 @@ class PairSearch(CoverSearch):
         self._of_side, self._is_open = np.zeros((2, T)), self._use[0, :T] > 0
         #: (T,) lower bounds on the losses of both sides together, of the trees that the root may have.
         self._of_root = np.zeros(T)
-        #: (2, 2, T, T) of four levels, lower bounds on the trees of two levels below both sides of two thresholds.
+        #: (2, 2, T, T, N) of four levels, lower bounds on the trees of two levels below both sides of two thresholds,
+        #: by numbers of splits.
         self._of_pairs: FloatArray | None = None
         if self.depth == 4 and self.box is None and T <= MOST_OF_PAIRS:
-            self._of_pairs = np.zeros((2, 2, T, T))
+            self._of_pairs = np.zeros((2, 2, T, T, self.numbers_of_two))
         #: Roots of more than three levels that were evaluated, and those that bounds for leaves of any size closed.
         self._n_evaluated, self._n_closed = 0, 0
         if tables.is_counted:
@@ -283,15 +287,15 @@ class PairSearch(CoverSearch):
                     make_tables=partial(self.tables.part, rows, chosen, alike=self.box is None),
                 )  # fmt: skip
                 if of_pairs is not None and part.tables is not None:
-                    at = self._places_in(part, chosen)
-                    np.maximum.at(part._of_side, at, of_pairs[side])
+                    at = self._places_in(part.tables, chosen)
+                    np.maximum.at(part._of_side, at, of_pairs[side][..., 0])
                 ended = part.solve()
                 pairs += part.pairs
                 losses[side] = max(losses[side], part.bound)
                 if N_min == 1:
                     bounds[side] = losses[side]
                 if of_pairs is not None and part.tables is not None:
-                    of_pairs[side] = part._of_side[at]
+                    of_pairs[side] = part._of_side[at][..., None]
                 if N_min == self.rows.N_min and part.splits is not None:
                     values[side], trees[side] = part.incumbent, part.splits
         splits = under(*self._split(r), *trees, depth=self.depth - 1) if np.isfinite(sum(values)) else []
@@ -299,11 +303,11 @@ class PairSearch(CoverSearch):
             ended, r, (bounds[0], bounds[1]), pairs, sum(values), splits, of_pairs, least=sum(losses)
         )
 
-    def _places_in(self, part: PairSearch, chosen: BoolArray) -> tuple[IntArray, IntArray]:
-        """Return where (2, T) both sides of each threshold are in a search of some rows: side and threshold."""
+    def _places_in(self, tables: PairTables, chosen: BoolArray) -> tuple[IntArray, IntArray]:
+        """Return where (2, T) both sides of each threshold are in the tables of some rows: side and threshold."""
         first = self._first_thresholds()
-        own = part.tables.place[first[self.tables.feature] + self.tables.threshold - 1]
-        is_exchanged = self.tables.right[:, int(chosen.argmax())] != part.tables.right[own, 0]
+        own = tables.place[first[self.tables.feature] + self.tables.threshold - 1]
+        is_exchanged = self.tables.right[:, int(chosen.argmax())] != tables.right[own, 0]
         side = np.arange(2)[:, None] ^ is_exchanged.astype(np.int64)
         return side, np.broadcast_to(own, side.shape)
 
@@ -313,10 +317,10 @@ class PairSearch(CoverSearch):
         moved, open_roots = self.tables.moved, np.flatnonzero(self._is_open)
         self._of_pairs[:, :, r] = of_pairs
         for a, lost in enumerate((moved[:, r], moved[r])):
-            own = of_pairs[a, :, None, :] - lost[open_roots, None]
+            own = of_pairs[a, :, None] - lost[open_roots, None, None]
             self._of_pairs[a][:, open_roots] = np.maximum(self._of_pairs[a][:, open_roots], own)
         # The rows on side a of one split and on side b of another.
-        self._of_pairs = np.maximum(self._of_pairs, self._of_pairs.transpose(1, 0, 3, 2))
+        self._of_pairs = np.maximum(self._of_pairs, self._of_pairs.transpose(1, 0, 3, 2, 4))
 
     def _close_root(self, found: Evaluated) -> None:
         """Keep the tree of a root that was evaluated, and raise the bounds of other roots."""

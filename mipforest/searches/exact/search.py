@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from time import monotonic
 from weakref import WeakKeyDictionary
 
@@ -19,7 +20,8 @@ from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import compile_by
 from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.cover_search import COMPILING_SECONDS, LONG, CoverSearch
-from mipforest.searches.exact.pair_counts import MANY, MOST, are_faster, unit_of
+from mipforest.searches.exact.limited_splits import LimitedPairSearch
+from mipforest.searches.exact.pair_counts import MANY, MOST, are_counted, are_faster, unit_of
 from mipforest.searches.exact.pair_search import PairSearch
 from mipforest.searches.exact.side_bounds import KEPT_DEPTH, Losses, keep_sides, known_sides
 from mipforest.searches.exact.slices import CoverSlices, SlicedProblem, SlicedSearch
@@ -108,7 +110,28 @@ def search_for(rows: DistinctRows, depth: int) -> type[CoverSearch]:
     return PairSearch if are_faster(rows, depth) else CoverSearch
 
 
-def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None, depth: int = 3) -> float:
+def _search_within(rows: DistinctRows, depth: int, most_splits: int | None) -> Callable[..., CoverSearch]:
+    """Return the search for some rows and levels, or the one that keeps a limit on the number of splits."""
+    if most_splits is None:
+        return search_for(rows, depth)
+    return partial(LimitedPairSearch, most_splits=most_splits)
+
+
+def takes_most_splits(problem: UnivariateProblem, depth: int, box: Box | None = None) -> bool:
+    """Return whether :func:`exact_search` takes a limit on the number of splits for some trees."""
+    if depth not in LimitedPairSearch.levels or (box is not None and box.group.max(initial=-1) >= 0):
+        return False
+    rows = rows_of(in_whole_units(problem))[0]
+    return are_counted(rows) and are_faster(rows, depth)
+
+
+def compile_kernels(
+    budget: TimeBudget,
+    problem: UnivariateProblem | None = None,
+    depth: int = 3,
+    *,
+    most_splits: int | None = None,
+) -> float:
     """Load what a search of a problem runs, or compile it; that of errors and squares where no problem is given.
 
     See :func:`~mipforest.searches.compile_by`.
@@ -120,7 +143,7 @@ def compile_kernels(budget: TimeBudget, problem: UnivariateProblem | None = None
             is_long = real is not None and real.rank.size >= LONG
             rows = tiny_rows(loss, real)
             for levels in (2,) if depth == 2 else (3,) if depth > 2 else ():
-                kind = CoverSearch if real is None else search_for(real, levels)
+                kind = CoverSearch if real is None else _search_within(real, levels, most_splits)
                 # Deeper, sides of few rows have no bins.
                 for some in (rows, replace(rows, n_bins=0)) if rows.n_bins and depth > 3 else (rows,):
                     search = kind(some, levels, cost=0.0, tolerance=0.0, incumbent=np.inf)
@@ -191,6 +214,7 @@ def exact_search(
     dask: str | None = None,
     budget: TimeBudget | None = None,
     box: Box | None = None,
+    most_splits: int | None = None,
 ) -> ExactResult:
     """Search for the best tree of univariate splits.
 
@@ -225,6 +249,8 @@ def exact_search(
         Trees to search among, settled: up to depth 4. Without it, all. Where it has no tree, the bound is infinite. At
         depth 3 of a box, or of some features, what searches of more trees have proven before is taken over: value and
         bound are the same; of equally good trees it may be another one.
+    most_splits
+        Most splits of a tree, where :func:`takes_most_splits` says so; a cluster is not asked then.
 
     Raises
     ------
@@ -250,8 +276,8 @@ def exact_search(
         return np.maximum(0.0, (bound + base) / unit - slack * ROUNDING)
 
     cost, tolerance, lost = problem.split_cost, slack * TOLERANCE * unit, ""
-    on_workers = dask is not None and depth >= LEAST_ON_WORKERS and most_nodes is None
-    kind = SlicedSearch if on_workers else search_for(rows, depth)
+    on_workers = dask is not None and depth >= LEAST_ON_WORKERS and most_nodes is None and most_splits is None
+    kind = SlicedSearch if on_workers else _search_within(rows, depth, most_splits)
     known = best * unit - base
     # Of all trees, what is found does not depend on what was searched before.
     is_part = box is not None or thresholds.whole is not None
@@ -368,7 +394,9 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[D
     weight, base, loss, K = problem.weights, 0.0, problem.loss, 0
     charged = problem.statistics if isinstance(loss, LabelLoss) else np.zeros((len(y), 0))
     unit = _class_weights(problem, charged) if merged else None
-    target, of, row = numbered_rows(problem, None if unit is None else charged.argmin(axis=1))
+    # Samples of a leaf are counted as errors are, where each row has one class.
+    is_apart = unit is not None or (merged and problem.N_min > 1 and _is_counted(problem))
+    target, of, row = numbered_rows(problem, charged.argmin(axis=1) if is_apart else None)
     size = np.bincount(row)
     shifted, two, of_classes = np.zeros(len(y)), False, False
     if isinstance(loss, LabelLoss):
@@ -428,6 +456,12 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[D
         unit=unit,
     )
     return rows if rows.is_gathered or rows.is_counted else replace(rows, n_bins=bins_of(rows, len(of))), base
+
+
+def _is_counted(problem: UnivariateProblem) -> bool:
+    """Return whether errors are counted, of samples without weights, and thresholds are few."""
+    few = len(problem.thresholds) <= MOST
+    return few and problem.predicts_class and problem.counts_errors and problem.weight is None
 
 
 def _class_weights(problem: UnivariateProblem, charged: FloatArray) -> FloatArray | None:

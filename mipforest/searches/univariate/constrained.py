@@ -23,7 +23,8 @@ part and has to split in the other.
 
 The price of the greatest bound comes from cutting planes: every tree T is one. Where f over the number of splits is
 convex at B, the best tree at this price has B splits, and is the optimum. Elsewhere boxes are divided as above, also
-where the best tree has fewer splits than it may, until all trees of a box have as many.
+where the best tree has fewer splits than it may, until all trees of a box have as many. Where thresholds are few, the
+search of a box keeps the limit itself, and no price is needed (:mod:`mipforest.searches.exact.limited_splits`).
 
 **Limits on what nodes split on**, :math:`\sum_t c_{t, s_t} \le h` of the threshold :math:`s_t` of each node, or no
 split. Thresholds of a feature that cost differently at a node are features of their own there. Where the best tree of a
@@ -370,6 +371,8 @@ class Constrained:
         self._most_splits = most
         charged, numbers = self._charged(box)
         own = None if self._is_even(box, self._features(box)) else box
+        if self._limit_of_search(charged, own) is not None:
+            return box
         cuts = set[tuple[float, int]]() if (known := self.incumbent.tree) is None else {self._cut(known)}
         # Thresholds that are features of their own are none of the local search.
         guesses = self._is_long and not len(self._given)
@@ -396,6 +399,17 @@ class Constrained:
             best = found.tree
             self._offer_pruned(best)
         return replace(box, bound=bound, best=best)
+
+    def _limit_of_search(self, charged: UnivariateProblem, box: _Subproblem | None) -> int | None:
+        """Return the limit on splits that the search of a box keeps itself; ``None`` where it keeps none."""
+        from mipforest.searches.exact.search import takes_most_splits
+
+        depth, B = self.problem.topology.depth, len(self.restrictions.allowed)
+        most = self._most_splits if box is None else self._splits_paid(box)
+        if most >= (B if box is None else _may_split(box)) or (box is not None and len(box.must) < B):
+            return None
+        within = None if box is None else self._within(box)
+        return most if takes_most_splits(charged, depth, within) else None
 
     def _offer_pruned(self, tree: Tree) -> None:
         """Offer a tree without the splits above leaves that are worth least, until it has as many as it may."""
@@ -561,6 +575,11 @@ class Constrained:
         return self.driver.report(
             max(self.bound, 0.0 if self._number else bound), self.nodes + nodes, value=value
         )
+
+    def _is_told(self, most_splits: int | None) -> bool:
+        """Return whether a search that keeps a limit on splits, if one is given, has no trees outside other limits."""
+        own = self.restrictions
+        return (own if most_splits is None or len(own.splits) > 1 else replace(own, splits=())).is_told
 
     @staticmethod
     def _nothing(row: UsedRow) -> BoolArray:
@@ -913,6 +932,7 @@ class Constrained:
         if not len(numbers):
             alone = self._tree(np.full(self.problem.topology.n_branches, -1), numbers)
             return Solved(self.problem.formulation.evaluate(alone, self.problem.instance), alone, ended=True)
+        most_splits = None if self._price else self._limit_of_search(charged, box)
         # A split costs its price, and a tree is paid for as many as it may have.
         paid = self._price * (self._most_splits if box is None else self._splits_paid(box))
         cutoff = self.incumbent.value if cutoff is None else cutoff
@@ -922,10 +942,11 @@ class Constrained:
 
         def report(value: float, bound: float, nodes: int) -> bool:
             # What is paid is no part of the objective, shallower trees bound no others, and a tree may break a limit.
-            own = value if self.restrictions.is_told and not paid else np.inf
+            own = value if self._is_told(most_splits) and not paid else np.inf
             return self._report(own, 0.0 if is_shallow else bound - paid, nodes)
 
-        outcome = self._searched(_priced(charged, self._price), cutoff + paid, within, depth, gap, report)
+        priced = _priced(charged, self._price)
+        outcome = self._searched(priced, cutoff + paid, within, depth, gap, report, most_splits)
         tree = None
         if outcome.chosen is not None:
             chosen = np.full(self.problem.topology.n_branches, -1)
@@ -943,16 +964,18 @@ class Constrained:
         depth: int | None = None,
         gap: float | None = None,
         on_progress: Callable[[float, float, int], bool] | None = None,
+        most_splits: int | None = None,
     ) -> ExactResult:
         """Search for a tree below a value, in a box if one is given, of all levels unless told otherwise.
 
-        ``on_progress`` gets value, bound and nodes; without it, neither value nor bound is told.
+        ``on_progress`` gets value, bound and nodes; without it, neither value nor bound is told. ``most_splits`` is as
+        for :func:`~mipforest.searches.exact.search.exact_search`.
         """
         from mipforest.searches.exact.search import LEAST_ON_WORKERS, compile_kernels, exact_search
 
         budget, depth = self.problem.budget, depth or self.problem.topology.depth
-        if not self.nodes:
-            compile_kernels(budget, charged, depth)
+        if not self.nodes or most_splits is not None:
+            compile_kernels(budget, charged, depth, most_splits=most_splits)
         # A cluster is prepared for one long search, not for each of hundreds of boxes.
         long = not self._number and depth >= LEAST_ON_WORKERS
         dask = self.settings.dask if long else None
@@ -968,6 +991,7 @@ class Constrained:
             dask=dask,
             budget=budget,
             box=within,
+            most_splits=most_splits,
         )
         self.nodes += outcome.nodes
         self.driver.lost = self.driver.lost or outcome.lost

@@ -1,0 +1,87 @@
+"""Trees with a limited number of splits, by sums over pairs of thresholds."""
+
+import numpy as np
+import pytest
+from seeds import seeds
+from test_pair_search import KINDS, indicators
+from tolerance import at_most, same
+
+from mipforest.searches.exact.limited_splits import LimitedPairSearch
+from mipforest.searches.exact.pair_search import PairSearch
+from mipforest.searches.exact.search import exact_search, in_whole_units, rows_of, takes_most_splits
+
+COUNTED = ("two classes", "three classes", "whole weights", "weights of classes")
+
+
+def counted(seed, kind):
+    """A problem whose rows are counted; with weights, leaves have any size."""
+    least = 5 if seed % 2 and kind in COUNTED[:2] else 1
+    return indicators(seed, n=80, p=7, **KINDS[kind], N_min=least, split_cost=(0.0, 0.8)[seed // 2 % 2])
+
+
+@pytest.mark.parametrize("depth", [3, 4])
+@pytest.mark.parametrize("kind", COUNTED)
+@pytest.mark.parametrize("seed", seeds(2, 24))
+def test_more_splits_lose_no_more_and_all_of_them_what_trees_without_a_limit_lose(seed, kind, depth):
+    problem = counted(seed, kind)
+    assert takes_most_splits(problem, depth)
+    every, B = exact_search(problem, depth), 2**depth - 1
+    values = []
+    for most in range(1, B + 1, depth - 2):
+        found = exact_search(problem, depth, most_splits=most)
+        assert found.ended
+        assert same(found.bound, found.value)
+        assert np.count_nonzero(found.chosen >= 0) <= most
+        values.append(found.value)
+    assert all(at_most(*pair) for pair in zip(values[1:], values, strict=False))
+    assert same(exact_search(problem, depth, most_splits=B).value, every.value)
+
+
+@pytest.mark.parametrize("depth", [3, 4])
+@pytest.mark.parametrize("seed", seeds(4, 24))
+def test_bounds_of_a_search_that_is_stopped_are_bounds(seed, depth):
+    problem, between = counted(seed, COUNTED[seed % 2]), 0
+    for most in (2, 5, 9):
+        whole = exact_search(problem, depth, most_splits=most)
+        value = whole.value
+        for share in (0.0, 0.1, 0.3, 0.6, 0.8, 0.9):
+            found = exact_search(problem, depth, most_splits=most, most_nodes=int(share * whole.nodes))
+            assert at_most(found.bound, value)
+            assert at_most(value, found.value)
+            if found.ended:
+                assert same(found.bound, value)
+            between += 0.0 < found.bound < value
+    assert between
+
+
+def test_the_tree_is_the_same_for_any_number_of_threads():
+    rows, _ = rows_of(in_whole_units(indicators(3, n=300, p=12)))
+    found = []
+    for threads in (1, 2, 4):
+        search = LimitedPairSearch(rows, 4, cost=0.0, tolerance=0.0, incumbent=np.inf, most_splits=6)
+        search.run(gap=0.0, deadline=np.inf, threads=threads, should_stop=lambda: False)
+        found.append((search.incumbent, search.tree()))
+    assert found[0] == found[1] == found[2]
+
+
+def test_roots_inherit_trees_below_pairs_of_thresholds_by_number_of_splits():
+    """A search that keeps no such bounds has to evaluate more."""
+    rows, _ = rows_of(in_whole_units(indicators(1, n=400, p=14)))
+    pairs = []
+    for most in (0, 1000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("mipforest.searches.exact.pair_search.MOST_OF_PAIRS", most)
+            search = LimitedPairSearch(rows, 4, cost=0.0, tolerance=0.0, incumbent=np.inf, most_splits=7)
+            assert search.solve()
+            pairs.append((search.pairs, search.incumbent))
+    assert pairs[1][0] < 0.9 * pairs[0][0]
+    assert pairs[0][1] == pairs[1][1]  # exact: whole numbers
+
+
+def test_without_a_limit_that_says_something_the_search_is_that_of_all_trees():
+    rows, _ = rows_of(in_whole_units(indicators(2)))
+    kept = {"cost": 0.0, "tolerance": 0.0, "incumbent": np.inf}
+    limited, every = LimitedPairSearch(rows, 4, most_splits=15, **kept), PairSearch(rows, 4, **kept)
+    assert limited.solve()
+    assert every.solve()
+    assert limited.incumbent == every.incumbent  # exact: whole numbers
