@@ -97,7 +97,7 @@ FAULTS = (
         ("searches/test_constrained_trees.py",),
     ),
     Fault(
-        "exact search: the same, of the bounds below pairs of thresholds",
+        "exact search: half of what samples that move can change is left out of the bounds below pairs of thresholds",
         "mipforest/searches/exact/pair_search.py",
         "own = of_pairs[a, :, None] - lost[open_roots, None, None]",
         "own = of_pairs[a, :, None] - 0.5 * lost[open_roots, None, None]",

@@ -245,6 +245,10 @@ class Constrained:
         self._costs = [self._costs_of(row) for row in own.choices]
         #: Whether trees are listed: until one satisfies what is asked, or beyond the bound of prices.
         self._lists = bool(own.asked or own.completion) or own.sums is not None
+        if own.once is not None and replace(own, once=None).is_even and not self._lists:
+            # A second split on a threshold parts no samples: it says nothing where a group has no other one.
+            many = np.bincount(self._once[self._once >= 0], n_of[self._origin][self._once >= 0]) > 1
+            self._once = np.where((self._once >= 0) & many[self._once], self._once, -1)
         self.bound, self.nodes, self.ended, self.why_none = 0.0, 0, False, ""
         self.on_workers = False
         self._closed, self._number = np.inf, 0
