@@ -165,7 +165,7 @@ def search_three_limited(
     N_min
         Least number of samples in a leaf; every sample is a row where it is more than 1.
     order
-        All roots.
+        Some roots.
     most_pairs, stop
         How many pairs are enough, and whether to stop.
 
@@ -173,8 +173,8 @@ def search_three_limited(
     -------
     :data:`DONE` or :data:`STOPPED`.
     """
-    of_side, least, moved, T = roots.of_side, roots.least, tables.moved, len(order)
-    for at in range(T):
+    of_side, least, moved, T = roots.of_side, roots.least, tables.moved, len(tables.moved)
+    for at in range(len(order)):
         r = order[at]
         if tables.use[0, r] == 0 or not _may_be_better(roots, r, cost, tolerance):
             continue

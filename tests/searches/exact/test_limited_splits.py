@@ -6,7 +6,9 @@ from seeds import seeds
 from test_pair_search import KINDS, indicators
 from tolerance import at_most, same
 
-from mipforest.searches.exact.limited_splits import LimitedPairSearch
+from mipforest.searches.exact.covers import NO_LIMIT
+from mipforest.searches.exact.limited_splits import LimitedPairSearch, LimitedRoots, search_three_limited
+from mipforest.searches.exact.pair_counts import PairWork
 from mipforest.searches.exact.pair_search import PairSearch
 from mipforest.searches.exact.search import exact_search, in_whole_units, rows_of, takes_most_splits
 
@@ -85,3 +87,38 @@ def test_without_a_limit_that_says_something_the_search_is_that_of_all_trees():
     assert limited.solve()
     assert every.solve()
     assert limited.incumbent == every.incumbent  # exact: whole numbers
+
+
+@pytest.mark.parametrize("kind", COUNTED)
+def test_bounds_that_roots_inherit_never_exceed_what_their_sides_lose(kind):
+    problem = in_whole_units(indicators(5, n=60, p=6, values=12, **KINDS[kind], split_cost=0.3))
+    rows, _ = rows_of(problem)
+    known = {"cost": problem.split_cost, "tolerance": 1e-9}
+    search = LimitedPairSearch(rows, 4, incumbent=0.8 * rows.leaf(), most_splits=9, **known)
+    right, T = search.tables.right, len(search.tables.feature)
+    truth, of_two = np.zeros((2, 8, T)), np.zeros((2, 4, T))
+    order, work, every = np.arange(T), PairWork.of(search._counts, 2), np.full(8, np.inf)
+    for r in range(T):
+        for side, chosen in enumerate((~right[r], right[r])):
+            part = search._part(side, chosen, 1, every.copy())
+            assert part.search(*known.values(), NO_LIMIT, search.stop)
+            truth[side, :, r] = part.bounds(problem.split_cost)
+        alone = LimitedRoots.of(T, every.copy())
+        search_three_limited(
+            search._counts, *known.values(), 1, order[r : r + 1], NO_LIMIT, search.stop, work, alone
+        )
+        of_two[:, :, r] = alone.of_side[:, :, r]
+    inherited = 0
+    for r in range(0, T, 2):
+        search._close_root(search._evaluate_root(r))
+        assert (search._of_number <= truth + 1e-6).all()
+        inherited = max(inherited, int((search._of_number[:, :, 1::2] > 0).sum()))
+    assert inherited > T
+    for evaluated in range(1, T):
+        roots = LimitedRoots.of(T, every.copy())
+        search_three_limited(
+            search._counts, *known.values(), 1, order, evaluated * T, search.stop, work, roots
+        )
+        assert (roots.of_side <= of_two + 1e-6).all()
+        inherited += int((roots.of_side[:, :, evaluated:] > 0).any())
+    assert inherited > T
