@@ -23,6 +23,9 @@ import numpy as np
 #: Depths of survival trees, and of trees of classes.
 OF_TIMES, OF_CLASSES = (1, 2, 3), (2, 3, 4)
 
+#: Most splits of trees of classes of the greatest depth.
+LIMITS = (5, 8, 11)
+
 #: Deviances closer than this share are the same: both sides add up logarithms in other orders.
 SAME = 1e-9
 
@@ -50,13 +53,18 @@ def _classes(file: Path, limit: int) -> list[dict[str, Any]]:
 
     y, X = read_classes(file)
     found = []
-    for depth in OF_CLASSES:
-        model = STreeDClassifier("accuracy", max_depth=depth, max_num_nodes=2**depth - 1, time_limit=limit)
+    for depth, most in fits_of_classes():
+        model = STreeDClassifier("accuracy", max_depth=depth, max_num_nodes=most, time_limit=limit)
         began = process_time()
         model.fit(X, y)
         seconds = process_time() - began
         found.append({"seconds": seconds, "predicted": np.asarray(model.predict(X), dtype=int).tolist()})
     return found
+
+
+def fits_of_classes() -> list[tuple[int, int]]:
+    """Return depths of trees of classes, and most splits."""
+    return [(depth, 2**depth - 1) for depth in OF_CLASSES] + [(OF_CLASSES[-1], most) for most in LIMITS]
 
 
 def _hazards(file: Path, limit: int) -> list[dict[str, Any]]:
@@ -94,27 +102,36 @@ def rows_of_classes(file: Path, theirs: list[dict[str, Any]], limit: int) -> lis
     data = Dataset.from_arrays(X, y, scaling="none", name=file.stem)
     balanced = data.with_weights(compute_sample_weight("balanced", y))
     rows = []
-    for depth, other in zip(OF_CLASSES, theirs, strict=True):
-        result, seconds = fitted(data, depth, limit)
-        weighted, seconds_weighted = fitted(balanced, depth, limit)
+    for (depth, most), other in zip(fits_of_classes(), theirs, strict=True):
+        result, seconds = fitted(data, depth, limit, most)
+        weighted, seconds_weighted = fitted(balanced, depth, limit, most)
         wrong, errors = (np.asarray(other["predicted"]) != y).sum(), (result.tree.predict(X) != y).sum()
         assert result.status != "optimal" or errors <= wrong, (file.stem, depth, errors, wrong)
         own = f"{errors}" if result.status == "optimal" else f"{errors}, gap {result.gap:.0%}"
         better = "" if errors == wrong else f" ({wrong})"
         gap = "" if weighted.status == "optimal" else f", gap {weighted.gap:.0%}"
-        row = _row(data, depth, own + better, seconds, other["seconds"])
+        row = _row(
+            data,
+            depth if most == 2**depth - 1 else f"{depth}, {most} splits",
+            own + better,
+            seconds,
+            other["seconds"],
+        )
         rows.append([*row, f"{seconds_weighted:.2f}{gap}"])
     return rows
 
 
-def fitted(data: Any, depth: int, limit: int) -> tuple[Any, float]:
-    """Return the result of a fit, and its processor seconds."""
+def fitted(data: Any, depth: int, limit: int, most: int) -> tuple[Any, float]:
+    """Return the result of a fit with some splits at most, and its processor seconds."""
     from mipforest import get_formulation
+    from mipforest.problem.constraints import AtMostSplits
 
     began = process_time()
     problem = get_formulation("oct")(alpha=0.0, variant="valid").build(
         data, depth, whole=False, declare=False
     )
+    if most < 2**depth - 1:
+        problem.constrain(AtMostSplits(most))
     result = problem.solve("exact-search", time_limit=limit, gap=0.0, threads=1)
     return result, process_time() - began
 
@@ -144,11 +161,11 @@ def rows_of_times(file: Path, theirs: list[dict[str, Any]], limit: int) -> list[
     return rows
 
 
-def _row(data: Any, depth: int, loss: str, seconds: float, theirs: float) -> list[str]:
+def _row(data: Any, depth: int | str, loss: str, seconds: float, theirs: float) -> list[str]:
     return [data.name, f"{data.n} x {data.p}", str(depth), loss, f"{seconds:.2f}", f"{theirs:.2f}"]
 
 
-def sums(rows: list[list[str]], depths: Sequence[int]) -> str:
+def sums(rows: list[list[str]], depths: Sequence[int | str]) -> str:
     """Return the sums of seconds by depth, in words."""
     said = []
     for depth in depths:
@@ -180,8 +197,9 @@ def page(folder: Path, python: str, limit: int) -> str:
     if classes:
         sections.append(
             f"""In {equal(classes)} of {len(classes)} fits of `oct` both trees are proven and have as many errors. The
-sum of the seconds: {sums(classes, OF_CLASSES)}. *With weights* is `oct` with balanced classes, as
-`class_weight="balanced"` weights them.
+sum of the seconds: {sums(classes, OF_CLASSES)}. With a limit on the number of splits (`AtMostSplits`),
+{sums(classes, [f"{OF_CLASSES[-1]}, {most} splits" for most in LIMITS])}. *With weights* is `oct` with balanced
+classes, as `class_weight="balanced"` weights them.
 
 {table(["data", "n x p", "depth", "errors", "oct", "STreeD", "oct, with weights"], classes)}"""
         )
