@@ -256,9 +256,10 @@ class ThreeLevels:
 
     def search(self, cost: float, tolerance: float, most_pairs: int, stop: IntArray) -> bool:
         """Search; return whether it ended."""
-        T = len(self.tables.feature)
-        if not T or most_pairs <= 0 or not np.isfinite(self.roots.below[1:]).any():
-            return most_pairs > 0 or not T
+        if not (len(self.tables.feature) and (self.roots.below[1:] > -np.inf).any()):
+            return True
+        if most_pairs <= 0:
+            return False
         work = PairWork.of(self.counts, 2)
         search_two(self.counts, cost, self.N_min, work)
         order = np.argsort(work.by_root, kind="stable")
@@ -335,6 +336,9 @@ class LimitedPairSearch(PairSearch):
         below = np.full(OF_THREE, -np.inf)
         below[min(self.most_splits, OF_THREE - 1)] = self._known
         #: The search of three levels.
+        if self.box is None:
+            self._is_open &= tables.part_some
+            self._use[0, :-1] = self._is_open
         self._three = ThreeLevels.of(self.rows, tables, self._use, below) if self.depth == 3 else None
         return tables
 
@@ -386,11 +390,12 @@ class LimitedPairSearch(PairSearch):
         for N_min in (*relaxed, self.rows.N_min):
             losses, sides = bounds.copy(), []
             for side, chosen in enumerate((~right, right)):
-                below = np.full(OF_THREE, -np.inf)
-                below[has_rest] = known - losses[1 - side, rest[has_rest]]
-                below[losses[side] >= below] = -np.inf
-                if not (ended and np.isfinite(below).any()):
+                of_rest = np.where(has_rest, losses[1 - side, rest.clip(0, OF_THREE - 1)], np.inf)
+                is_wanted = (of_rest < np.inf) & (losses[side] + of_rest < known)
+                if not (ended and is_wanted.any()):
                     break
+                below = np.full(OF_THREE, -np.inf)
+                below[is_wanted] = known - of_rest[is_wanted]
                 part = self._part(side, chosen, N_min, below)
                 if of_pairs is not None:
                     at, of_side = self._places_in(part.tables, chosen), part.roots.of_side.transpose(0, 2, 1)
@@ -419,9 +424,9 @@ class LimitedPairSearch(PairSearch):
         tables = self.tables.part(rows, chosen, alike=self.box is None)
         if self.box is not None:
             return ThreeLevels.of(rows, tables, self._use[subtree(1 + side, 2**self.depth - 1)], below)
-        every = np.ones((7, len(tables.feature) + 1), np.uint8)
-        every[:, -1] = 0
-        return ThreeLevels.of(rows, tables, every, below)
+        use = np.ones((7, len(tables.feature) + 1), np.uint8)
+        use[:, -1], use[0, :-1] = 0, tables.part_some
+        return ThreeLevels.of(rows, tables, use, below)
 
     def _close_root(self, found: Evaluated) -> None:
         """Keep the tree of a root that was evaluated, and raise the bounds of other roots."""

@@ -166,6 +166,11 @@ class PairTables:
         """Whether the sums are those of classes, (K, T, T)."""
         return len(self.start) > 0
 
+    @property
+    def part_some(self) -> BoolArray:
+        """(T,) whether there are rows on both sides of each threshold."""
+        return np.asarray(self.right.any(axis=1) & ~self.right.all(axis=1))
+
     def pairs_of(self, chosen: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return sums (T, T, V) and sizes (T, T) of the pairs of some rows (n,)."""
         size = self._rows.size[chosen].astype(np.float64)

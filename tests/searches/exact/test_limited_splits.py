@@ -6,6 +6,7 @@ from seeds import seeds
 from test_pair_search import KINDS, indicators
 from tolerance import at_most, same
 
+from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.covers import NO_LIMIT
 from mipforest.searches.exact.limited_splits import LimitedPairSearch, LimitedRoots, search_three_limited
 from mipforest.searches.exact.pair_counts import PairWork
@@ -122,3 +123,18 @@ def test_bounds_that_roots_inherit_never_exceed_what_their_sides_lose(kind):
         assert (roots.of_side <= of_two + 1e-6).all()
         inherited += int((roots.of_side[:, :, evaluated:] > 0).any())
     assert inherited > T
+
+
+@pytest.mark.parametrize("depth", [3, 4])
+def test_nodes_that_have_to_split_count(depth):
+    """With as many splits as nodes that have to, and with any number; no tree is known before."""
+    problem = indicators(4, n=90, p=6, split_cost=0.7)
+    B, p = 2**depth - 1, 6
+    must = np.isin(np.arange(B), [0, 2, 5])
+    box = Box(np.ones((B, p), dtype=bool), must, np.full(p, -1))
+    least, every = (exact_search(problem, depth, box=box, most_splits=most) for most in (3, B))
+    assert np.flatnonzero(least.chosen >= 0).tolist() == [0, 2, 5]
+    assert same(least.bound, least.value)
+    assert same(every.value, exact_search(problem, depth, box=box).value)
+    assert at_most(every.value, least.value)
+    assert (every.chosen[must] >= 0).all()
