@@ -43,7 +43,7 @@ from mipforest.searches.exact.pair_counts import (
     PairWork,
     best_roots_of_classes,
     count_both_sides,
-    if_too_small,
+    leaf_of_side,
     search_two,
 )
 from mipforest.searches.exact.pair_search import PairSearch
@@ -125,19 +125,13 @@ def _search_side(
     tables: PairCounts, side: int, r: int, cost: float, N_min: int, work: PairWork, roots: LimitedRoots
 ) -> None:  # fmt: skip
     """Find the least losses of a side of a root by numbers of splits, from its counts."""
-    T, parts, own, cast = len(work.by_root), work.of_children, work.whole, work.whole.dtype.type
-    n, most, size = cast(0), cast(0), cast(0)
-    for c in range(len(own)):
-        right = work.counts[1, c, r, r]
-        own[c] = right if side == 1 else tables.whole[c] - right
-        n, most, size = cast(n + own[c]), max(most, own[c]), cast(size + own[c] * tables.samples[c])
-    best_roots_of_classes(tables, work.counts[side], own, cost, N_min, 1 + side, -1, work)
+    parts = work.of_children
     for k in range(4):
         roots.least[side, k] = np.inf
         roots.root[side, k] = -1
-    if tables.use[1 + side, T] == 0 and (N_min <= 1 or if_too_small(size, tables.limits, cast(0)) == cast(0)):
-        roots.least[side, 0] = float(n - most)
-    for j in range(T):
+    roots.least[side, 0] = leaf_of_side(tables, side, r, N_min, work)
+    best_roots_of_classes(tables, work.counts[side], work.whole, cost, N_min, 1 + side, -1, work)
+    for j in range(len(work.by_root)):
         _take(roots, side, 1, cost + parts[0, j] + parts[1, j], j, 0)
         _take(roots, side, 2, cost + parts[2, j] + parts[1, j], j, 1)
         _take(roots, side, 2, cost + parts[0, j] + parts[3, j], j, 2)

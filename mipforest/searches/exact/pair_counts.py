@@ -376,7 +376,7 @@ def best_roots(
 
 
 @kernel
-def if_too_small(size: Any, limits: Any, none: Any) -> Any:
+def _if_too_small(size: Any, limits: Any, none: Any) -> Any:
     """Return more than any tree loses where a leaf has samples, but too few."""
     return limits[0] if limits[1] < size < limits[2] else none
 
@@ -547,15 +547,15 @@ def best_roots_of_classes(
         if is_sized:
             for k in range(T):
                 of_right, of_left = cast(size_right - n_both[k]), cast(size_left - n_on[k])
-                both[k] -= if_too_small(n_both[k], limits, none) + if_too_small(of_right, limits, none)
-                on[k] -= if_too_small(n_on[k], limits, none) + if_too_small(of_left, limits, none)
+                both[k] -= _if_too_small(n_both[k], limits, none) + _if_too_small(of_right, limits, none)
+                on[k] -= _if_too_small(n_on[k], limits, none) + _if_too_small(of_left, limits, none)
         best_left, best_right = many, many
         for k in range(T):
             best_right = min(best_right, cast(off_right[k] + n_right - both[k] - rest[k]))
             best_left = min(best_left, cast(off_left[k] + n_left - on[k] - off[k]))
-        if use[2 * node + 1, T] == 0 and if_too_small(size_left, limits, none) == none:
+        if use[2 * node + 1, T] == 0 and _if_too_small(size_left, limits, none) == none:
             parts[0, j] = n_left - most_left
-        if use[2 * node + 2, T] == 0 and if_too_small(size_right, limits, none) == none:
+        if use[2 * node + 2, T] == 0 and _if_too_small(size_right, limits, none) == none:
             parts[1, j] = n_right - most_right
         if best_left < many:
             parts[2, j] = cost + best_left
@@ -573,6 +573,23 @@ def count_both_sides(tables: PairCounts, r: int, work: PairWork) -> None:
         for j in range(T):
             for k in range(T):
                 left[c, j, k] = tables.every[c, j, k] - right[c, j, k]
+
+
+@kernel
+def leaf_of_side(tables: PairCounts, side: int, r: int, N_min: int, work: PairWork) -> float:
+    """Find the weights of the classes on a side of a root of three levels; return what a leaf loses there.
+
+    Infinite where there may be none.
+    """
+    own, T, cast = work.whole, len(work.by_root), work.whole.dtype.type
+    n, most, size, none = cast(0), cast(0), cast(0), cast(0)
+    for c in range(len(own)):
+        right = work.counts[1, c, r, r]
+        own[c] = right if side == 1 else tables.whole[c] - right
+        n, most, size = cast(n + own[c]), max(most, own[c]), cast(size + own[c] * tables.samples[c])
+    if tables.use[1 + side, T] != 0 or (N_min > 1 and _if_too_small(size, tables.limits, none) != none):
+        return np.inf
+    return float(n - most)
 
 
 @entry
@@ -603,9 +620,14 @@ def search_three(
     -------
     :data:`DONE` or :data:`STOPPED`.
     """
-    use, group, moved, limits = tables.use, tables.group, tables.moved, tables.limits
-    of_side, is_open, known, counts, own = roots.of_side, roots.is_open, roots.known, work.counts, work.whole
-    K, T, cast = len(own), len(is_open), work.lines.dtype.type
+    group, moved, of_side, is_open, known = (
+        tables.group,
+        tables.moved,
+        roots.of_side,
+        roots.is_open,
+        roots.known,
+    )
+    counts, own, T = work.counts, work.whole, len(roots.is_open)
     for i in range(len(order)):
         r = order[i]
         least = tolerance if known[0] == np.inf else max(tolerance, gap * (known[0] + cost))
@@ -622,19 +644,12 @@ def search_three(
             if turn == 1 and left + right >= known[0] - tolerance:
                 break
             for side in range(2):
-                n, most, size = cast(0), cast(0), cast(0)
-                for c in range(K):
-                    own[c] = counts[1, c, r, r] if side == 1 else tables.whole[c] - counts[1, c, r, r]
-                    n, most = cast(n + own[c]), max(most, own[c])
-                    size = cast(size + own[c] * tables.samples[c])
+                leaf = leaf_of_side(tables, side, r, N, work)
                 best_roots_of_classes(tables, counts[side], own, cost, N, 1 + side, above, work)
                 j = 0
                 for k in range(T):
                     if work.by_root[k] < work.by_root[j]:
                         j = k
-                leaf = np.inf
-                if use[1 + side, T] == 0 and (N <= 1 or if_too_small(size, limits, cast(0)) == cast(0)):
-                    leaf = float(n - most)
                 loss = min(leaf, cost + work.by_root[j])
                 if not loss < leaf - tolerance:
                     j = -1
