@@ -174,8 +174,8 @@ def sums(rows: list[list[str]], depths: Sequence[int | str]) -> str:
             for k in range(4, len(rows[0]))
         )
         weighted = f" ({more[0]:.1f} with weights)" if more else ""
-        said.append(f"at depth {depth} it is {own:.1f} here{weighted} and {theirs:.1f} there")
-    return ", ".join(said)
+        said.append(f"at depth {depth}: {own:.1f} here{weighted} and {theirs:.1f} there")
+    return "; ".join(said)
 
 
 def page(folder: Path, python: str, limit: int) -> str:
@@ -197,7 +197,7 @@ def page(folder: Path, python: str, limit: int) -> str:
     if classes:
         sections.append(
             f"""In {equal(classes)} of {len(classes)} fits of `oct` both trees are proven and have as many errors. The
-sum of the seconds: {sums(classes, OF_CLASSES)}. With a limit on the number of splits (`AtMostSplits`),
+sum of the seconds, {sums(classes, OF_CLASSES)}. With a limit on the number of splits (`AtMostSplits`)
 {sums(classes, [f"{OF_CLASSES[-1]}, {most} splits" for most in LIMITS])}. *With weights* is `oct` with balanced
 classes, as `class_weight="balanced"` weights them.
 
@@ -207,7 +207,7 @@ classes, as `class_weight="balanced"` weights them.
         sections.append(
             f"""Half the deviance, the objective of LeBlanc and Crowley, of the best tree of `survival`.
 In {equal(times)} of {len(times)} fits both trees have the same. STreeD's hazard before the first event is 1/(n + 1),
-and here it is 0. The sum of the seconds: {sums(times, OF_TIMES)}.
+and here it is 0. The sum of the seconds, {sums(times, OF_TIMES)}.
 
 {table(["data", "n x p", "depth", "deviance", "survival", "STreeD"], times)}"""
         )
