@@ -71,8 +71,8 @@ class LimitedRoots(NamedTuple):
     below
         (8,) loss that a tree with at most so many splits has to be below; negative infinite where none is looked for.
     best
-        (8, 5) its root, and of both sides the root and how many splits there are below: bit 0 for the left one, bit 1
-        for the right one. A side without a split has the root -1, and the first is -1 where no tree was found.
+        (8, 5) its root, and of both sides the root and which children split: bit 0 for the left one, bit 1 for the
+        right one. A side without a split has the root -1, and the first is -1 where no tree was found.
     least, root, children
         (2, 4) of the sides of the present root: the least losses by numbers of splits, and the trees that have them.
     pairs

@@ -247,8 +247,8 @@ class Constrained:
         self._lists = bool(own.asked or own.completion) or own.sums is not None
         if own.once is not None and replace(own, once=None).is_even and not self._lists:
             # A second split on a threshold parts no samples: it says nothing where a group has no other one.
-            many = np.bincount(self._once[self._once >= 0], n_of[self._origin][self._once >= 0]) > 1
-            self._once = np.where((self._once >= 0) & many[self._once], self._once, -1)
+            of_group = np.bincount(1 + self._once, n_of[self._origin])  # those of no group first
+            self._once = np.where(of_group[1 + self._once] > 1, self._once, -1)
         self.bound, self.nodes, self.ended, self.why_none = 0.0, 0, False, ""
         self.on_workers = False
         self._closed, self._number = np.inf, 0
@@ -980,8 +980,8 @@ class Constrained:
         budget, depth = self.problem.budget, depth or self.problem.topology.depth
         if not self.nodes or most_splits is not None:
             compile_kernels(budget, charged, depth, most_splits=most_splits)
-        # A cluster is prepared for one long search, not for each of hundreds of boxes.
-        long = not self._number and depth >= LEAST_ON_WORKERS
+        # A cluster is prepared for one long search, not for each of hundreds of boxes; it keeps no limit on splits.
+        long = not self._number and depth >= LEAST_ON_WORKERS and most_splits is None
         dask = self.settings.dask if long else None
         self.on_workers = self.on_workers or dask is not None
         outcome = exact_search(

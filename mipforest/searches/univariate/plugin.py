@@ -27,7 +27,7 @@ ON_ONE_MACHINE = "exact-search runs on this machine alone: a cluster helps it fr
 #: The same where there are constraints.
 ON_ONE_MACHINE_CONSTRAINED = (
     "exact-search runs on this machine alone: with constraints a cluster helps it from depth 3 on, where no labels are "
-    "limited"
+    "limited, nor, in tables of few thresholds, splits"
 )
 
 #: What is told where a certificate proves less than the search.
