@@ -67,6 +67,11 @@ def fits_of_classes() -> list[tuple[int, int]]:
     return [(depth, 2**depth - 1) for depth in OF_CLASSES] + [(OF_CLASSES[-1], most) for most in LIMITS]
 
 
+def called(depth: int, most: int) -> str:
+    """Return what tables call a fit."""
+    return str(depth) if most == 2**depth - 1 else f"{depth}, {most} splits"
+
+
 def _hazards(file: Path, limit: int) -> list[dict[str, Any]]:
     from pystreed import STreeDSurvivalAnalysis
 
@@ -110,13 +115,7 @@ def rows_of_classes(file: Path, theirs: list[dict[str, Any]], limit: int) -> lis
         own = f"{errors}" if result.status == "optimal" else f"{errors}, gap {result.gap:.0%}"
         better = "" if errors == wrong else f" ({wrong})"
         gap = "" if weighted.status == "optimal" else f", gap {weighted.gap:.0%}"
-        row = _row(
-            data,
-            depth if most == 2**depth - 1 else f"{depth}, {most} splits",
-            own + better,
-            seconds,
-            other["seconds"],
-        )
+        row = _row(data, called(depth, most), own + better, seconds, other["seconds"])
         rows.append([*row, f"{seconds_weighted:.2f}{gap}"])
     return rows
 
@@ -198,7 +197,7 @@ def page(folder: Path, python: str, limit: int) -> str:
         sections.append(
             f"""In {equal(classes)} of {len(classes)} fits of `oct` both trees are proven and have as many errors. The
 sum of the seconds, {sums(classes, OF_CLASSES)}. With a limit on the number of splits (`AtMostSplits`)
-{sums(classes, [f"{OF_CLASSES[-1]}, {most} splits" for most in LIMITS])}. *With weights* is `oct` with balanced
+{sums(classes, [called(OF_CLASSES[-1], most) for most in LIMITS])}. *With weights* is `oct` with balanced
 classes, as `class_weight="balanced"` weights them.
 
 {table(["data", "n x p", "depth", "errors", "oct", "STreeD", "oct, with weights"], classes)}"""

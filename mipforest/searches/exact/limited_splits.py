@@ -152,20 +152,7 @@ def search_three_limited(
 ) -> int:  # fmt: skip
     """Evaluate roots of trees of three levels in an order, where some number of splits leaves a better tree.
 
-    Parameters
-    ----------
-    cost, tolerance
-        Cost of a split; how much better than the best one a tree has to be.
-    N_min
-        Least number of samples in a leaf; every sample is a row where it is more than 1.
-    order
-        Some roots.
-    most_pairs, stop
-        How many pairs are enough, and whether to stop.
-
-    Returns
-    -------
-    :data:`DONE` or :data:`STOPPED`.
+    Parameters and what is returned are as of :func:`~mipforest.searches.exact.pair_counts.search_three`.
     """
     of_side, least, moved, T = roots.of_side, roots.least, tables.moved, len(tables.moved)
     for at in range(len(order)):
@@ -274,17 +261,20 @@ class ThreeLevels:
         by_root: FloatArray = np.maximum(least_sums(self.roots.of_side, k - 1), self.roots.of_root[k])
         return by_root
 
+    @property
+    def _found(self) -> FloatArray:
+        """(8,) losses of the trees with a split that were found, infinite elsewhere."""
+        return np.where(self.roots.best[:, 0] >= 0, self.roots.below, np.inf)
+
     def values(self) -> FloatArray:
         """Return (8,) losses of the best trees with at most so many splits; infinite where none was found."""
-        found = np.where(self.roots.best[:, 0] >= 0, self.roots.below, np.inf)
-        values: FloatArray = np.minimum.accumulate(np.minimum(found, self.leaf))
+        values: FloatArray = np.minimum.accumulate(np.minimum(self._found, self.leaf))
         return values
 
     def splits(self, k: int) -> list[tuple[int, int]]:
         """Return the splits of the best tree with at most k splits in heap order, :data:`BEST` for one to be found."""
-        found = np.where(self.roots.best[:, 0] >= 0, self.roots.below, np.inf)[: k + 1]
-        nodes = [(-1, -1)] * 7
-        k = int(found.argmin())
+        found, nodes = self._found, [(-1, -1)] * 7
+        k = int(found[: k + 1].argmin())
         if not found[k] < self.leaf:
             return nodes
         root, *below = self.roots.best[k].tolist()
@@ -409,8 +399,9 @@ class LimitedPairSearch(PairSearch):
             if (found := float(values[0][i] + values[1][most - i])) < known:
                 value = found
                 splits = under(*self._split(r), sides[0].splits(i), sides[1].splits(most - i), depth=4)
-        least = float(least_sums(losses, most))
-        return Evaluated(ended, r, (0.0, 0.0), pairs, value, splits, of_pairs, bounds, least)
+        i = min(divisions(most), key=lambda i: bounds[0, i] + bounds[1, most - i])
+        least, of_sides = float(least_sums(losses, most)), (float(bounds[0, i]), float(bounds[1, most - i]))
+        return Evaluated(ended, r, of_sides, pairs, value, splits, of_pairs, bounds, least)
 
     def _part(self, side: int, chosen: BoolArray, N_min: int, below: FloatArray) -> ThreeLevels:
         """Return the trees on a side of a root, with losses below some (8,) by number of splits."""
@@ -422,25 +413,14 @@ class LimitedPairSearch(PairSearch):
         use[:, -1], use[0, :-1] = 0, tables.part_some
         return ThreeLevels.of(rows, tables, use, below)
 
-    def _close_root(self, found: Evaluated) -> None:
-        """Keep the tree of a root that was evaluated, and raise the bounds of other roots."""
+    def _inherit(self, found: Evaluated) -> None:
+        """Keep the bounds on the sides of a root that was evaluated, and raise those of other roots."""
         r, bounds = found.t, found.of_number
         assert bounds is not None
-        self.pairs += found.pairs
-        self._is_open[r] = not found.ended
-        self._n_evaluated += 1
-        self._n_closed += (
-            float(least_sums(bounds, self._most_below)) >= self._known - self.cost - self.tolerance
-        )
-        if found.of_pairs is not None:
-            self._inherit_pairs(r, found.of_pairs)
-        if found.value + self.cost < self._known - self.tolerance:
-            self._known, self.splits = found.value + self.cost, found.splits
         # Rows on the left of r that another root has on the right, and the other way round.
         lost = np.stack([self.tables.moved[:, r], self.tables.moved[r]])
         np.maximum(self._of_number, bounds[:, :, None] - lost[:, None], out=self._of_number)
-        self._of_number[:, :, r], self._of_root[r] = bounds, found.least
-        self._is_open &= self._of_both < self._known - self.cost - self.tolerance
+        self._of_number[:, :, r] = bounds
 
     def compile(self, *, is_long: bool, is_short: bool) -> None:  # noqa: ARG002
         """Run what is compiled."""

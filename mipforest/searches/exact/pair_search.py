@@ -333,6 +333,13 @@ class PairSearch(CoverSearch):
             self._inherit_pairs(r, found.of_pairs)
         if found.value + self.cost < self._known - self.tolerance:
             self._known, self.splits = found.value + self.cost, found.splits
+        self._inherit(found)
+        self._of_root[r] = found.least
+        self._is_open &= self._of_both < self._known - self.cost - self.tolerance
+
+    def _inherit(self, found: Evaluated) -> None:
+        """Keep the bounds on the sides of a root that was evaluated, and raise those of other roots."""
+        r, bounds = found.t, found.bounds
         if self._inherits:
             self.evaluated.append((*self._split(r), *bounds))
             # Rows on the left of r that another root has on the right, and the other way round.
@@ -340,8 +347,7 @@ class PairSearch(CoverSearch):
             for side in range(2):
                 bound = bounds[side] - lost[side]
                 np.maximum(self._of_side[side], bound, out=self._of_side[side], where=self._is_open)
-        self._of_side[:, r], self._of_root[r] = bounds, found.least
-        self._is_open &= self._of_both < self._known - self.cost - self.tolerance
+        self._of_side[:, r] = bounds
 
     def _roots(self, gap: float) -> list[int]:
         """Return the open roots in which a better tree may be, in the order of their trees of two levels."""

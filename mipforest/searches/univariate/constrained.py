@@ -252,8 +252,9 @@ class Constrained:
         self.bound, self.nodes, self.ended, self.why_none = 0.0, 0, False, ""
         self.on_workers = False
         self._closed, self._number = np.inf, 0
-        #: Price of a split, in units of the objective, and the most splits that it stands for.
-        self._price, self._most_splits = 0.0, len(own.allowed)
+        #: Most splits of a tree; whether searches of boxes keep this limit, or else the price of a split, in units of
+        #: the objective.
+        self._most_splits, self._keeps_limit, self._price = len(own.allowed), False, 0.0
         #: (r,) prices of limits on labels (:meth:`limited`), from the first box that was searched.
         self.prices: FloatArray | None = None
 
@@ -368,6 +369,8 @@ class Constrained:
         Every tree is a cutting plane. The first ones, where the search may take long, come without a proof, and may be
         outside the box: they lead to a price that few searches improve.
         """
+        from mipforest.searches.exact.search import compile_kernels
+
         rows = [row for row in self.restrictions.splits if row.weights.max() == row.weights.min() > 0.0]
         most = min((int(row.limit / row.weights[0]) for row in rows), default=len(box.must))
         if self._lists or most >= _may_split(box):
@@ -375,7 +378,10 @@ class Constrained:
         self._most_splits = most
         charged, numbers = self._charged(box)
         own = None if self._is_even(box, self._features(box)) else box
-        if self._limit_of_search(charged, own) is not None:
+        limit = self._limit_of_search(charged, None if own is None else self._within(own))
+        if limit is not None:
+            self._keeps_limit = True
+            compile_kernels(self.problem.budget, charged, self.problem.topology.depth, most_splits=limit)
             return box
         cuts = set[tuple[float, int]]() if (known := self.incumbent.tree) is None else {self._cut(known)}
         # Thresholds that are features of their own are none of the local search.
@@ -404,16 +410,14 @@ class Constrained:
             self._offer_pruned(best)
         return replace(box, bound=bound, best=best)
 
-    def _limit_of_search(self, charged: UnivariateProblem, box: _Subproblem | None) -> int | None:
+    def _limit_of_search(self, charged: UnivariateProblem, within: Box | None) -> int | None:
         """Return the limit on splits that the search of a box keeps itself; ``None`` where it keeps none."""
         from mipforest.searches.exact.search import takes_most_splits
 
-        depth, B = self.problem.topology.depth, len(self.restrictions.allowed)
-        most = self._most_splits if box is None else self._splits_paid(box)
-        if most >= (B if box is None else _may_split(box)) or (box is not None and len(box.must) < B):
+        most, n_nodes = self._most_splits, len(self.restrictions.allowed if within is None else within.must)
+        if most >= (n_nodes if within is None else int(within.allowed.any(axis=1).sum())):
             return None
-        within = None if box is None else self._within(box)
-        return most if takes_most_splits(charged, depth, within) else None
+        return most if takes_most_splits(charged, n_nodes.bit_length(), within) else None
 
     def _offer_pruned(self, tree: Tree) -> None:
         """Offer a tree without the splits above leaves that are worth least, until it has as many as it may."""
@@ -936,7 +940,7 @@ class Constrained:
         if not len(numbers):
             alone = self._tree(np.full(self.problem.topology.n_branches, -1), numbers)
             return Solved(self.problem.formulation.evaluate(alone, self.problem.instance), alone, ended=True)
-        most_splits = None if self._price else self._limit_of_search(charged, box)
+        most_splits = self._limit_of_search(charged, within) if self._keeps_limit else None
         # A split costs its price, and a tree is paid for as many as it may have.
         paid = self._price * (self._most_splits if box is None else self._splits_paid(box))
         cutoff = self.incumbent.value if cutoff is None else cutoff
@@ -978,8 +982,8 @@ class Constrained:
         from mipforest.searches.exact.search import LEAST_ON_WORKERS, compile_kernels, exact_search
 
         budget, depth = self.problem.budget, depth or self.problem.topology.depth
-        if not self.nodes or most_splits is not None:
-            compile_kernels(budget, charged, depth, most_splits=most_splits)
+        if not self.nodes:
+            compile_kernels(budget, charged, depth)
         # A cluster is prepared for one long search, not for each of hundreds of boxes; it keeps no limit on splits.
         long = not self._number and depth >= LEAST_ON_WORKERS and most_splits is None
         dask = self.settings.dask if long else None
