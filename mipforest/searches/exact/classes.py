@@ -12,10 +12,13 @@ from mipforest.searches import implement, kernel, operation
 from mipforest.searches.exact.domains import has_to_split, usable
 from mipforest.searches.exact.walks import (
     CLASSES_AT_A_TIME,
+    FAR,
     choose_slots,
     sums_of_both,
     walk_both,
+    walk_both_sized,
     walk_classes,
+    walk_classes_sized,
     weights_of_classes,
 )
 
@@ -32,7 +35,12 @@ class TwoClasses(NamedTuple):
         (p, p, N) ``rank[f, g]``: ranks in f of the rows in the slots of the order of g; 16 or 32 bits.
     walk, penalty
         (p, N) signed weights of the rows in slots, and what is added between rows of equal value: whole numbers of 16
-        or 32 bits, or doubles.
+        or 32 bits, or doubles. Where leaves have a least size, numbers of samples in slots stand below the weights,
+        (2 p, N).
+    last
+        (p,) greatest rank of each feature.
+    N_min, parts_none
+        Least number of samples in a leaf, and whether a node above the last level may have a split that parts none of its rows, as it may have to split.
     below
         (p, U + 1, 2) weight of each class among the rows below each rank: 32-bit whole numbers or doubles.
     """
@@ -41,6 +49,9 @@ class TwoClasses(NamedTuple):
     walk: NDArray[Any]
     penalty: NDArray[Any]
     below: NDArray[Any]
+    last: IntArray
+    N_min: int
+    parts_none: int
     use: NDArray[np.uint8]
     group: IntArray
 
@@ -48,14 +59,19 @@ class TwoClasses(NamedTuple):
 class ManyClasses(NamedTuple):
     """Rows of K classes; as :class:`TwoClasses`, but for labels (p, N) of 16 bits, -1 in empty slots, and weights.
 
-    ``rows`` (1,) is their number, and ``most`` (1,) the penalty.
+    ``size`` (p, N) are numbers of samples in slots, the weights where leaves may have any size; ``rows`` (1,) is the
+    number of rows, and ``most`` (1,) the penalty.
     """
 
     rank: NDArray[Any]
     walk: NDArray[np.int16]
     weight: NDArray[Any]
+    size: NDArray[Any]
     penalty: NDArray[Any]
     below: NDArray[Any]
+    last: IntArray
+    N_min: int
+    parts_none: int
     rows: IntArray
     most: NDArray[Any]
     use: NDArray[np.uint8]
@@ -77,7 +93,9 @@ class LabelPart(NamedTuple):
     ----------
     mask
         (p, N) labels in the slots of the tables, -1 for other rows.
-    rank, walk, weight, penalty
+    samples
+        (p, N) sizes of its rows in the slots of the tables, where leaves have a least one.
+    rank, walk, weight, size, penalty
         As of the tables, of the rows of the side only; both sides share the memory.
     slot
         (N,) workspace.
@@ -86,9 +104,11 @@ class LabelPart(NamedTuple):
     """
 
     mask: NDArray[np.int16]
+    samples: NDArray[Any]
     rank: NDArray[Any]
     walk: NDArray[np.int16]
     weight: NDArray[Any]
+    size: NDArray[Any]
     penalty: NDArray[Any]
     slot: IntArray
     span: IntArray
@@ -97,13 +117,35 @@ class LabelPart(NamedTuple):
 @kernel
 def restrict(tables: TwoClasses, sides: tuple[NDArray[Any], NDArray[Any]], f: int, t: int) -> None:
     """Write the walks of the rows below a threshold, and of those from it on."""
-    p, N = tables.walk.shape
+    p, N = tables.penalty.shape
     for g in range(p):
         ranks, walk, on_left, on_right = tables.rank[f, g], tables.walk[g], sides[0][g], sides[1][g]
         for i in range(N):
             is_left = ranks[i] < t
             on_left[i] = walk[i] if is_left else 0
             on_right[i] = 0 if is_left else walk[i]
+
+
+@kernel
+def restrict_sized(
+    tables: TwoClasses, sides: tuple[NDArray[Any], NDArray[Any]], f: int,
+    t: int,  # noqa: ARG001
+    low: int, high: int,
+) -> None:  # fmt: skip
+    """Write the sizes of the rows below the last threshold of an interval, and of those from the first one on."""
+    p = len(tables.penalty)
+    for g in range(p):
+        ranks, size = tables.rank[f, g], tables.walk[p + g]
+        _write_sizes(ranks, size, sides[0][p + g], sides[1][p + g], low, high)
+
+
+@kernel
+def _write_sizes(
+    ranks: NDArray[Any], size: NDArray[Any], left: NDArray[Any], right: NDArray[Any], low: int, high: int
+) -> None:
+    for i in range(len(size)):
+        left[i] = size[i] if ranks[i] < high else 0
+        right[i] = size[i] if ranks[i] >= low else 0
 
 
 @kernel
@@ -133,6 +175,26 @@ def _restrict_labels(tables: ManyClasses, sides: tuple[LabelPart, LabelPart], f:
 
 
 @kernel
+def _restrict_sized_labels(
+    tables: ManyClasses, sides: tuple[LabelPart, LabelPart], f: int,
+    t: int,  # noqa: ARG001
+    low: int, high: int,
+) -> None:  # fmt: skip
+    """As :func:`restrict_sized`, of many classes: rows of a side are those whose sizes count."""
+    (p, N), lanes = tables.penalty.shape, _LANES[tables.weight.itemsize]
+    for g in range(p):
+        _write_sizes(tables.rank[f, g], tables.size[g], sides[0].samples[g], sides[1].samples[g], low, high)
+    for s in range(2):
+        side = sides[0] if s == 0 else sides[1]
+        span, m = side.span, 0
+        for i in range(N):
+            m += side.samples[0, i] > 0
+        span[SLOTS] = (m + lanes - 1) // lanes * lanes
+        span[FIRST], span[BEYOND] = (0 if s == 0 else low), (high if s == 0 else tables.below.shape[1])
+    sides[1].span[BEGIN] = sides[0].span[SLOTS]
+
+
+@kernel
 def _copy(tables: ManyClasses, part: LabelPart) -> None:
     """Write the rows of a side into slots of their own."""
     span, lanes = part.span, _LANES[tables.weight.itemsize]
@@ -140,9 +202,10 @@ def _copy(tables: ManyClasses, part: LabelPart) -> None:
     begin, N, slots = span[BEGIN], span[SLOTS], part.slot
     end = begin + N
     for g in range(p):
-        labels, weights, penalty = (
+        labels, weights, sizes, penalty = (
             part.walk[g, begin:end],
             part.weight[g, begin:end],
+            part.size[g, begin:end],
             part.penalty[g, begin:end],
         )
         for j in range(N):
@@ -161,8 +224,10 @@ def _copy(tables: ManyClasses, part: LabelPart) -> None:
         )
         for j in range(N):
             slot = slots[j]
-            labels[j] = tables.walk[g, slot] if slot >= 0 else -1
+            labels[j] = part.mask[g, slot] if slot >= 0 else -1
             weights[j] = tables.weight[g, slot] if slot >= 0 else 0
+            if tables.N_min > 1:
+                sizes[j] = tables.size[g, slot] if slot >= 0 else 0
         for h in range(p):
             old, copied = tables.rank[h, g], part.rank[h, g, begin:end]
             for j in range(N):
@@ -207,7 +272,7 @@ def _pair_of_two(
     tables: TwoClasses, ranks: NDArray[Any], rows: NDArray[Any], below: int, first: int, cost: float,
     totals: NDArray[Any], out: NDArray[Any],  # noqa: ARG001
 ) -> tuple[float, float]:  # fmt: skip
-    p, steps = rows.shape[0], rows.shape[1] // _LANES[rows.itemsize]
+    p, steps = len(tables.penalty), rows.shape[1] // _LANES[rows.itemsize]
     sums_of_both(ranks[0], rows[0], steps, below, first, out)
     # Of the class that walks upwards, and of the other one.
     up_left, up_right = 0.5 * (out[1] + out[0]), 0.5 * (out[3] + out[2])
@@ -240,22 +305,86 @@ def _pair_of_two(
 
 
 @kernel
+def sized_pair(
+    tables: TwoClasses, rows: NDArray[Any], f: int, below: int, first: int, low: int, high: int, cost: float,
+    totals: NDArray[Any], out: NDArray[Any],  # noqa: ARG001
+) -> tuple[float, float]:  # fmt: skip
+    """As :func:`pair`, for leaves of at least ``N_min`` samples of the rows below ``high``, and from ``low`` on."""
+    N = tables.N_min
+    p, steps, ranks = len(tables.penalty), rows.shape[1] // _LANES[rows.itemsize], tables.rank[f]
+    sums_of_both(ranks[0], rows[0], steps, below, first, out)
+    up_left, up_right = 0.5 * (out[1] + out[0]), 0.5 * (out[3] + out[2])
+    down_left, down_right = out[1] - up_left, out[3] - up_right
+    left, right, n_left, n_right = np.inf, np.inf, -1, -1
+    none_left, none_right = False, False
+    must_left, must_right = has_to_split(tables.use, out, 0), has_to_split(tables.use, out, 1)
+    for g in range(p):
+        on_left = usable(tables.use, tables.group, out, 0, g)
+        on_right = usable(tables.use, tables.group, out, 1, g)
+        if n_left >= 0 and not (on_left or on_right):
+            continue
+        walk_both_sized(
+            ranks[g], rows[g], rows[p + g], tables.penalty[g], steps, below, first, high, low, N, out
+        )
+        n_left, n_right = int(out[4]), int(out[5])
+        if on_left and out[0] >= -FAR:
+            left = min(left, up_left - out[0], down_left + out[1])
+        if on_right and out[2] >= -FAR:
+            right = min(right, up_right - out[2], down_right + out[3])
+        # Leaves on both sides of a split that predict the same lose what one leaf does.
+        if must_left and on_left and not none_left:
+            none_left = out[0] >= -FAR or _parts_none(tables, rows[p + g], 0, f, g, 0, below)
+        if must_right and on_right and not none_right:
+            none_right = out[2] >= -FAR or _parts_none(tables, rows[p + g], 0, f, g, first, 2**31 - 1)
+    left, right = cost + max(0.0, left), cost + max(0.0, right)
+    # No rows are none too few where the split above may part none; a node that has to split may part none, too.
+    if n_left >= N or (n_left == 0 and tables.parts_none != 0):
+        leaf = min(up_left, down_left)
+        if not must_left:
+            left = min(left, leaf)
+        elif none_left:
+            left = min(left, leaf + cost)
+    if n_right >= N or (n_right == 0 and tables.parts_none != 0):
+        leaf = min(up_right, down_right)
+        if not must_right:
+            right = min(right, leaf)
+        elif none_right:
+            right = min(right, leaf + cost)
+    return left, right
+
+
+@kernel
+def _parts_none(tables: Any, present: NDArray[Any], absent: int, f: int, g: int, low: int, high: int) -> bool:
+    """Return whether some threshold of a feature parts none of the rows with ranks of another one in an interval.
+
+    ``present`` (N,) is more than ``absent`` in the slots of the rows.
+    """
+    by, rank, last = tables.rank[f, g], tables.rank[g, g], tables.last[g]
+    least, most = last, 0
+    for i in range(len(present)):
+        if present[i] > absent and low <= by[i] < high:
+            least, most = min(least, int(rank[i])), max(most, int(rank[i]))
+    return bool(last > 0 and (least > 0 or most < last))
+
+
+@kernel
 def _pair_of_many(
     tables: ManyClasses, ranks: NDArray[Any], rows: NDArray[Any], below: int, first: int, cost: float,
     totals: NDArray[Any], out: NDArray[Any],
 ) -> tuple[float, float]:  # fmt: skip
-    return _both_of_many(tables, ranks, rows, tables.weight, tables.penalty, below, first, cost, totals, out)
+    part = rows, tables.weight, tables.size, tables.penalty
+    return _both_of_many(tables, ranks, part, below, first, first, below, cost, 0, (True, True), totals, out)
 
 
 @kernel
 def _both_of_many(
-    tables: ManyClasses, ranks: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any], penalty: NDArray[Any],
-    below: int, first: int, cost: float, totals: NDArray[Any], out: NDArray[Any],
+    tables: ManyClasses, ranks: NDArray[Any], part: Any, below: int, first: int, low: int, high: int, cost: float,
+    N: int, fits: tuple[bool, bool], totals: NDArray[Any], out: NDArray[Any],
 ) -> tuple[float, float]:  # fmt: skip
-    left, right = 0.0, 0.0
+    left, right, end = 0.0, 0.0, tables.below.shape[1]
     for side in range(2):
-        low, high = (0, below) if side == 0 else (first, tables.below.shape[1])
-        loss = _one_of_many(tables, ranks, labels, weight, penalty, side, low, high, cost, totals, out)
+        of = (0, below, 0, high) if side == 0 else (first, end, low, end)
+        loss = _one_of_many(tables, ranks, part, side, of, cost, N, fits[side], totals, out)
         if side == 0:
             left = loss
         else:
@@ -270,15 +399,35 @@ def _pair_of_labels(
     totals: NDArray[Any], out: NDArray[Any],
 ) -> tuple[float, float]:  # fmt: skip
     """As :func:`pair`, of many classes."""
-    span, weight = rows.span, tables.weight
+    fits = True, True
+    return _pair_of_part(tables, rows, f, below, first, first, below, cost, 0, fits, totals, out)
+
+
+@kernel
+def _sized_pair_of_labels(
+    tables: ManyClasses, rows: LabelPart, f: int, below: int, first: int, low: int, high: int, cost: float,
+    totals: NDArray[Any], out: NDArray[Any],
+) -> tuple[float, float]:  # fmt: skip
+    """As :func:`sized_pair`, of many classes."""
+    N, end = tables.N_min, tables.below.shape[1]
+    fits = _fits_leaf(tables, rows, f, 0, 0, high, out), _fits_leaf(tables, rows, f, 1, low, end, out)
+    return _pair_of_part(tables, rows, f, below, first, low, high, cost, N, fits, totals, out)
+
+
+@kernel
+def _pair_of_part(
+    tables: ManyClasses, rows: LabelPart, f: int, below: int, first: int, low: int, high: int, cost: float, N: int,
+    fits: tuple[bool, bool], totals: NDArray[Any], out: NDArray[Any],
+) -> tuple[float, float]:  # fmt: skip
+    span = rows.span
     if span[PAIRS] > 0:
         span[PAIRS] -= 1
         if span[PAIRS] == 0:
             _copy(tables, rows)
     if span[PAIRS] != 0:
-        end = weight.shape[1]
+        begin, end = 0, tables.weight.shape[1]
         ranks, labels, penalty = tables.rank[f, :, :end], rows.mask[:, :end], tables.penalty[:, :end]
-        weight = weight[:, :end]
+        weight, size = tables.weight[:, :end], rows.samples[:, :end]
     else:
         begin, end = span[BEGIN], span[BEGIN] + span[SLOTS]
         ranks, labels, penalty = (
@@ -286,20 +435,26 @@ def _pair_of_labels(
             rows.walk[:, begin:end],
             rows.penalty[:, begin:end],
         )
-        weight = rows.weight[:, begin:end]
-    return _both_of_many(tables, ranks, labels, weight, penalty, below, first, cost, totals, out)
+        weight, size = rows.weight[:, begin:end], rows.size[:, begin:end]
+    part = labels, weight, size, penalty
+    return _both_of_many(tables, ranks, part, below, first, low, high, cost, N, fits, totals, out)
 
 
 @kernel
 def _one_of_many(
-    tables: ManyClasses, ranks: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any], penalty: NDArray[Any],
-    child: int, first: int, beyond: int, cost: float, totals: NDArray[Any], out: NDArray[Any],
+    tables: ManyClasses, ranks: NDArray[Any], part: Any, child: int, of: tuple[int, int, int, int], cost: float,
+    N: int, fits: bool, totals: NDArray[Any], out: NDArray[Any],
 ) -> float:  # fmt: skip
     """Return the least loss of at most one split for the rows of a side with ranks in an interval.
 
     Pairs of classes are walked by falling weight: no pair is right for more than all of its two classes. The pair that
     was best before comes first, as it often is again, and leaves fewer to walk.
+
+    ``part`` are labels, weights, numbers of samples and penalties in slots; ``of`` is the interval of ranks, and that
+    of the rows that count as samples. N is the least size of a leaf, where it matters, and ``fits`` whether the rows
+    may be one leaf, or a split that parts none of them.
     """
+    (labels, weight, size, penalty), (first, beyond, low, high) = part, of
     p, K, steps = labels.shape[0], tables.below.shape[2], labels.shape[1] // _LANES[weight.itemsize]
     total, best = 0.0, 0.0
     for k in range(0, K, CLASSES_AT_A_TIME):
@@ -308,10 +463,18 @@ def _one_of_many(
         total += float(totals[k])
         best = max(best, float(totals[k]))
     leaf, hint, is_usable = total - best, 4 + child, False
+    must = has_to_split(tables.use, out, child)
     for g in range(p):
         is_usable |= usable(tables.use, tables.group, out, child, g)
-    if has_to_split(tables.use, out, child):
+    if must:
         leaf = leaf + cost if is_usable else np.inf
+    if N > 1 and not fits:
+        if not must:
+            return np.inf
+        leaf = np.inf
+    most = best
+    if N > 1 and must:
+        best = -1.0
     if not is_usable:
         return leaf
     before, last_weight, last_number = int(out[hint]), np.inf, -1
@@ -340,32 +503,52 @@ def _one_of_many(
         for g in range(p):
             if not usable(tables.use, tables.group, out, child, g):
                 continue
-            walk_classes(
-                ranks[g],
-                labels[g],
-                weight[g],
-                penalty[g],
-                steps,
-                first,
-                beyond,
-                up,
-                down,
-                out,
-            )
+            if N > 1:
+                walk_classes_sized(
+                    ranks[g], labels[g], weight[g], size[g], penalty[g], steps, first, beyond, low, high, up, down, N,
+                    out,
+                )  # fmt: skip
+                if out[0] < -FAR:
+                    continue
+                best = max(best, most)  # leaves on both sides of a split that predict the same
+            else:
+                walk_classes(ranks[g], labels[g], weight[g], penalty[g], steps, first, beyond, up, down, out)
             right = max(float(totals[down] + out[0]), float(totals[up] - out[1]))
             if right > best:
                 best, winner = right, pair
             if best >= heavy:
                 break
     out[hint] = winner
+    if best < 0.0:
+        return leaf
     return min(leaf, cost + max(0.0, total - best))
 
 
-implement(TwoClasses, restrict, leaf_below, pair, pair_by_ranks=_pair_of_two)
+@kernel
+def _fits_leaf(tables: ManyClasses, rows: LabelPart, f: int, child: int, low: int, high: int, out: Any) -> bool:
+    """Return whether the rows of a side with ranks in an interval may be one leaf, or a split that parts none."""
+    mask, n, N = rows.mask, 0, tables.N_min
+    for i in range(mask.shape[1]):
+        if low <= tables.rank[f, 0, i] < high:
+            n += int(rows.samples[0, i])
+    # No rows are none too few where the split above may part none.
+    if n < N and (n > 0 or tables.parts_none == 0):
+        return False
+    if not has_to_split(tables.use, out, child):
+        return True
+    for g in range(len(mask)):
+        if usable(tables.use, tables.group, out, child, g) and _parts_none(tables, mask[g], -1, f, g, low, high):
+            return True
+    return False
+
+
+implement(TwoClasses, restrict, restrict_sized, leaf_below, pair, sized_pair, pair_by_ranks=_pair_of_two)
 implement(
     ManyClasses,
     leaf_below,
     restrict=_restrict_labels,
+    restrict_sized=_restrict_sized_labels,
     pair=_pair_of_labels,
+    sized_pair=_sized_pair_of_labels,
     pair_by_ranks=_pair_of_many,
 )

@@ -383,8 +383,8 @@ class CoverSearch:
                 break
             work = larger(work)
         size, allowed = int(work.size[0]), self.rows.allowed()
-        for f, low, high, stamp, left, right, value in work.left[:size].tolist():
-            bound = value if stamp > 0 and low == high else left + right
+        for f, low, high, _, left, right in work.left[:size].tolist():
+            bound = left + right
             if end != DONE and low <= allowed[f, 1] and high >= allowed[f, 0]:
                 self.open.append(OuterInterval(bound, 0.0, len(self.open), f, low, high))
         heapq.heapify(self.open)
@@ -553,11 +553,18 @@ class CoverSearch:
         assert self.state is not None
         for j, did_end in enumerate(ended):
             if did_end:
-                task, bounds = self.state.tasks[j], self._works[j].found["bound"].tolist()
-                self.evaluated.append((int(task["feature"]), int(task["threshold"]), *bounds))
+                self._note_evaluated(j)
             while self._advance(j, self._works[j], CLOSING if did_end else REOPENING) == POOL_FULL:
                 self._grow_state(len(ended))
         self.pairs = int(sum(work.counts[PAIRS] for work in self._works))
+
+    def _note_evaluated(self, j: int) -> None:
+        """Note the bounds of task j on both sides of its threshold, where these hold for leaves of any size."""
+        assert self.state is not None
+        task, bounds, loops = self.state.tasks[j], self._works[j].found["bound"].tolist(), self.tables.loops
+        f, t, low, high = (int(task[name]) for name in ("feature", "threshold", "low", "high"))
+        if loops.N_min <= 1 or not (loops.relaxes or loops.size_below[f, low] == loops.size_below[f, high]):
+            self.evaluated.append((f, t, *bounds))
 
     def _evaluate_task(self, j: int) -> bool:
         """Evaluate task j on a thread; return whether it ended."""
@@ -661,8 +668,8 @@ class CoverSearch:
 
         Each is given the pairs of sides of the interval's effort, or ``most``.
 
-        Where leaves have a least size, bounds that parts of the interval inherit are those of leaves of any size, and
-        trees are looked for where these leave room.
+        Where leaves have a least size, bounds that parts of the interval inherit come first, of which more samples
+        count (:meth:`_relaxed`), and trees are looked for where these leave room.
         """
         f, known = interval.feature, self._known - self.cost - self.tolerance
         rank = self.rows.rank[f]
@@ -671,30 +678,49 @@ class CoverSearch:
         most = min(self.most_pairs, most or self._pairs_for_bound(interval.effort))
         trees: list[list[tuple[int, int]]] = [[], []]
         sides = [self.rows.subset(rank < t), self.rows.subset(rank >= t)]
+        passes = [sides]
+        if self.rows.N_min > 1 and ((rank >= interval.low) & (rank < interval.high)).any():
+            passes.insert(0, [self._relaxed(interval, t, side) for side in range(2)])
         boxes = [None, None] if self.box is None else [self.box.below(side, f) for side in range(2)]
-        for least in (1, self.rows.N_min) if self.rows.N_min > 1 else (1,):
-            for side, (rows, box) in enumerate(zip(sides, boxes, strict=True)):
+        for number, rows_of_sides in enumerate(passes):
+            for side, (rows, box) in enumerate(zip(rows_of_sides, boxes, strict=True)):
                 if self.box is not None and box is None:
                     bounds[side] = np.inf  # no tree of the box has this feature at its root
-                if least > 1 and (not ended or sum(bounds) >= known):
+                if number and (not ended or sum(bounds) >= known):
                     continue
                 if bounds[side] == np.inf or self.is_stopped:
                     ended = ended and bounds[side] == np.inf
                     continue
                 # A part of the interval goes on with what is found here beside the other side's bound of all of it.
-                other = bounds[1 - side] if least > 1 else (interval.right, interval.left)[side]
+                other = bounds[1 - side] if number else (interval.right, interval.left)[side]
                 part = type(self)(
-                    replace(rows, N_min=least), self.depth - 1, cost=self.cost, tolerance=self.tolerance,
+                    rows, self.depth - 1, cost=self.cost, tolerance=self.tolerance,
                     incumbent=known - other, box=box, stop=self.stop, most_pairs=most,
                 )  # fmt: skip
                 ended = part.solve() and ended
                 pairs += part.pairs
-                if least == 1:
+                if not number:
                     bounds[side] = max(bounds[side], part.bound)
-                if least == self.rows.N_min and part.splits is not None:
+                if number + 1 == len(passes) and part.splits is not None:
                     values[side], trees[side] = part.incumbent, part.tree()
         splits = under(f, t, trees[0], trees[1], depth=self.depth) if np.isfinite(sum(values)) else []
         return Evaluated(ended, t, (bounds[0], bounds[1]), pairs, sum(values), splits)
+
+    def _relaxed(self, interval: OuterInterval, t: int, side: int) -> DistinctRows:
+        """Return rows of a side of a threshold whose bound holds for the other thresholds of its interval, too.
+
+        Of classes, leaves lose what the rows of the side lose, and count all samples of the interval with them. Else
+        they may have any size.
+        """
+        rows, rank = self.rows, self.rows.rank[interval.feature]
+        own = rank < t if side == 0 else rank >= t
+        if not rows.of_classes or (self.box is not None and self.box.may_part_none):
+            return replace(rows.subset(own), N_min=1)
+        chosen = rank < interval.high if side == 0 else rank >= interval.low
+        part = rows.subset(chosen)
+        value = part.value.copy()
+        value[~own[chosen], 1] = 0.0
+        return replace(part, value=value)
 
     def _evaluate_and_tell(self, interval: OuterInterval, t: int = 0, most: int = 0) -> Evaluated:
         """Evaluate a threshold, and tell at once what its tree loses; it is taken over in the order of its batch."""

@@ -52,7 +52,6 @@ INTERVAL = np.dtype(
         ("stamp", np.int32),
         ("left", np.float64),
         ("right", np.float64),
-        ("value", np.float64),
     ]
 )
 
@@ -123,23 +122,27 @@ class CoverWorkspace(NamedTuple):
 
 
 @kernel
-def restrict(tables: Tables, sides: Any, f: int, t: int) -> None:
-    """Write the rows below a threshold into the left side, and those from it on into the right one."""
+def restrict(tables: Tables, sides: Any, f: int, t: int, low: int, high: int) -> None:
+    """Write the rows below a threshold into the left side, and those from it on into the right one.
+
+    Sizes of leaves are counted among the rows below ``high`` and from ``low`` on, where the tables relax.
+    """
     call(tables.restrict, (tables.words, sides[0].words, sides[1].words, f, t))
-    if tables.restrict_sized != 0:
-        call(tables.restrict_sized, (tables.sized, sides[0].sized, sides[1].sized, f, t))
+    if tables.restrict_sized != 0 and (tables.relaxes != 0 or samples_between(tables, f, low, high) == 0):
+        call(tables.restrict_sized, (tables.sized, sides[0].sized, sides[1].sized, f, t, low, high))
 
 
 @kernel
-def leaf_below(tables: Tables, f: int, t: int, right: bool) -> tuple[float, float]:
+def leaf_below(tables: Tables, f: int, t: int, right: bool, of: int) -> tuple[float, float]:
     """Return the loss of one leaf for the rows below a threshold, or for those from it on.
 
-    The second number is its value: infinite if there are samples, but fewer than ``N_min``.
+    The second number is infinite if there are samples below the threshold ``of``, or from it on, but fewer than
+    ``N_min``.
     """
     loss = call(tables.leaf, (tables.words, f, t, 1 if right else 0))
     if tables.N_min <= 1:
         return loss, loss
-    size, last = tables.size_below[f, t], tables.size_below.shape[1] - 1
+    size, last = tables.size_below[f, of], tables.size_below.shape[1] - 1
     if right:
         size = tables.size_below[f, last] - size
     return loss, loss if size >= tables.N_min or size == 0 else np.inf
@@ -172,23 +175,32 @@ def pair(
 
 
 @kernel
-def value_of(
-    tables: Tables, rows: Side, f: int, t: int, cost: float, left: float, right: float, node: IntArray,
-    losses: FloatArray,
+def sized_pair(
+    tables: Tables, rows: Side, f: int, below: int, first: int, low: int, high: int, is_exact: bool, cost: float,
+    enough: float, node: IntArray, losses: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
-    """Return what both numbers of :func:`pair` at a threshold are for leaves of at least ``N_min`` samples."""
-    if tables.N_min <= 1:
-        return left, right
-    call(tables.value, (tables.sized, rows.sized, f, t, cost, node, losses))
+    """As :func:`pair`, for leaves of at least ``N_min`` samples, or lower bounds on them.
+
+    Parameters
+    ----------
+    low, high
+        Samples are those of the rows from ``low`` on, and below ``high``.
+    is_exact
+        Whether these are the rows of the pair.
+    """
+    x, y = pair(tables, rows, f, below, first, cost, enough, node, losses)
+    if tables.N_min <= 1 or x + y >= enough or not (is_exact or tables.relaxes != 0):
+        return x, y
+    call(tables.sized_pair, (tables.sized, rows.sized, f, below, first, low, high, cost, node, losses))
     return losses[0], losses[1]
 
 
 @kernel
-def allowed(tables: Tables, rows: Side, f: int) -> tuple[int, int]:
-    """Return the first and the last threshold with ``N_min`` samples of a side below it and from it on."""
+def samples_between(tables: Tables, f: int, low: int, high: int) -> int:
+    """Return the number of samples between two thresholds of a feature, 0 where sizes of leaves do not matter."""
     if tables.N_min <= 1:
-        return 1, tables.weight_below.shape[1]
-    return rows.allowed[f, 0], rows.allowed[f, 1]
+        return 0
+    return int(tables.size_below[f, high] - tables.size_below[f, low])
 
 
 @kernel
@@ -209,34 +221,20 @@ def middle(weight_below: Any, low: int, high: int) -> int:
 
 @kernel
 def write_interval(
-    cover: Cover, q: int, f: int, low: int, high: int, stamp: int, left: float, right: float, value: float
+    cover: Cover, q: int, f: int, low: int, high: int, stamp: int, left: float, right: float
 ) -> None:
     """Write an interval of a cover."""
     one = cover[q]
     one.feature, one.low, one.high, one.stamp = f, low, high, stamp
-    one.left, one.right, one.value = left, right, value
+    one.left, one.right = left, right
 
 
 @kernel
-def _least(
-    tables: Tables, rows: Side, cover: Cover, size: int, stamp: int, any_size: bool
-) -> tuple[int, float]:
-    """Return the interval with the least bound for the rows at work, and that bound; -1 where none may be split."""
-    i, least, f, first, last = -1, np.inf, -1, 0, 0
+def _least(cover: Cover, size: int) -> tuple[int, float]:
+    """Return the interval with the least key, and that key; -1 where there is none."""
+    i, least = -1, np.inf
     for q in range(size):
         x = cover[q].left + cover[q].right
-        if x >= least:
-            continue
-        if cover[q].stamp == stamp and cover[q].low == cover[q].high:
-            x = x if any_size else cover[q].value
-        elif not any_size:
-            if cover[q].feature != f:
-                f = cover[q].feature
-                first, last = allowed(tables, rows, f)
-            is_allowed = cover[q].high >= first and cover[q].low <= last
-            # Others have bounds for more rows to inherit; once these are of these rows, that will do.
-            if not is_allowed and abs(cover[q].stamp) == stamp:
-                continue
         if x < least:
             i, least = q, x
     return i, least
@@ -254,7 +252,7 @@ def refine(
     cost: float,
     work: CoverWorkspace,
     side: int,
-    any_size: bool,
+    is_exact: bool,
     stop: IntArray,
 ) -> tuple[int, int, float]:
     """Raise the least bound of a cover to a value, or find the best tree of two levels.
@@ -275,8 +273,8 @@ def refine(
         Cost of a split.
     work, side
         Where the value of a tree that is found and its split are written.
-    any_size
-        Whether the bound of the best tree whose leaves may have any size is enough; its value is not asked for.
+    is_exact
+        Whether the samples of these rows are counted, and no more.
     stop
         See the names of its entries.
 
@@ -292,92 +290,70 @@ def refine(
         enough = min(cutoff, work.found[side].best - cost)
         if work.node[ROOT] < 0:
             cutoff = enough  # nobody inherits the cover
-        i, bound = _least(tables, rows, cover, size, stamp, any_size)
+        i, bound = _least(cover, size)
         if work.node[ROOT] < 0:
             known = min(work.found[side].best, cost + min(bound, cutoff))
             work.found[side].limited = max(work.found[side].limited, known)
         if i < 0 or bound >= target or bound >= cutoff:
             return DONE, size, min(bound, cutoff)
         f, low, high, seen = cover[i].feature, cover[i].low, cover[i].high, cover[i].stamp
-        if low == high and (seen == stamp or (any_size and seen == -stamp)):
-            return DONE, size, min(bound, cutoff)  # evaluated on these rows
+        if low == high and seen == stamp:
+            return DONE, size, bound  # evaluated on these rows
         if stop[FLAG] != 0 or work.counts[PAIRS] >= work.counts[MOST_PAIRS]:
-            return STOPPED, size, min(bound, cutoff)
+            return STOPPED, size, bound
         if work.counts[PAIRS] >= work.counts[ENOUGH]:
-            return PARTIAL, size, min(bound, cutoff)
+            return PARTIAL, size, bound
         if size + 3 > len(cover):
-            return FULL, size, min(bound, cutoff)
+            return FULL, size, bound
         left, right = cover[i].left, cover[i].right
-        first, last = (1, tables.weight_below.shape[1]) if any_size else allowed(tables, rows, f)
-        if (low < first or high > last) and low <= last and high >= first:
-            # What these rows do not allow stays for more rows, with bounds of its own.
-            if low < first:
-                write_interval(cover, size, f, low, first - 1, 0, left, right, 0.0)
-                size += 1
-            if high > last:
-                write_interval(cover, size, f, last + 1, high, 0, left, right, 0.0)
-                size += 1
-            write_interval(cover, i, f, max(low, first), min(high, last), 0, left, right, 0.0)
-            continue
         work.counts[PAIRS] += 1
         work.node[UPPER] = f
         weight_below = tables.weight_below[f]
         if low == high or abs(seen) != stamp:
-            x, y = pair(tables, rows, f, low, high, cost, enough, work.node, work.losses)
-            is_valued = low == high and not any_size and x + y < cutoff
-            value = _value(tables, rows, work, side, f, low, x, y, cost) if is_valued else 0.0
+            x, y = sized_pair(
+                tables, rows, f, low, high, low, high, is_exact and low == high, cost, enough, work.node, work.losses
+            )
             x, y = max(x, left), max(y, right)
-            # One threshold without its value is evaluated again where that is asked for.
-            mark = -stamp if low == high and any_size else stamp
-            write_interval(cover, i, f, low, high, mark, x, y, max(value, x + y))
+            write_interval(cover, i, f, low, high, stamp, x, y)
             if x + y >= cutoff:
                 size -= 1
                 cover[i] = cover[size]
+            elif low == high:
+                _note_tree(work, side, f, low, x + y + cost)
             continue
         c = middle(weight_below, low, high)
-        x, y = pair(tables, rows, f, c, c, cost, enough, work.node, work.losses)
+        x, y = sized_pair(
+            tables, rows, f, c, c, low, high, False, cost, enough, work.node, work.losses
+        )
         x, y = max(x, left), max(y, right)  # no less, even where they are bounds
         size -= 1
         cover[i] = cover[size]
         if x + y < cutoff:
-            value = 0.0 if any_size else _value(tables, rows, work, side, f, c, x, y, cost)
-            write_interval(cover, size, f, c, c, -stamp if any_size else stamp, x, y, value)
+            # Where samples of more rows are counted, this one is evaluated again.
+            write_interval(cover, size, f, c, c, stamp if tables.N_min <= 1 else -stamp, x, y)
             size += 1
+            if tables.N_min <= 1:
+                _note_tree(work, side, f, c, x + y + cost)
         near = reach(tables, x + y - cutoff)
         a = c - 1
         while a >= low and weight_below[c] - weight_below[a] <= near:
             a -= 1
         if a >= low and left + y < cutoff:
-            write_interval(cover, size, f, low, a, -stamp, left, y, 0.0)
+            write_interval(cover, size, f, low, a, -stamp, left, y)
             size += 1
         a = c + 1
         while a <= high and weight_below[a] - weight_below[c] <= near:
             a += 1
         if a <= high and x + right < cutoff:
-            write_interval(cover, size, f, a, high, -stamp, x, right, 0.0)
+            write_interval(cover, size, f, a, high, -stamp, x, right)
             size += 1
 
 
 @kernel
-def _value(
-    tables: Tables,
-    rows: Side,
-    work: CoverWorkspace,
-    side: int,
-    f: int,
-    t: int,
-    x: float,
-    y: float,
-    cost: float,
-) -> float:
-    """Return the value of a threshold, its bound where that is no better than what is known; note a better tree."""
-    value = x + y
-    if value + cost < work.found[side].best:
-        x, y = value_of(tables, rows, f, t, cost, x, y, work.node, work.losses)
-        value = x + y
-        if value + cost < work.found[side].best:
-            work.found[side].best, work.split[side, 0], work.split[side, 1] = value + cost, f, t
-    return value
+def _note_tree(work: CoverWorkspace, side: int, f: int, t: int, value: float) -> None:
+    """Note the tree of a threshold that was evaluated, if it is better than what is known."""
+    if value < work.found[side].best:
+        work.found[side].best, work.split[side, 0], work.split[side, 1] = value, f, t
 
 
 @kernel
@@ -408,7 +384,7 @@ def evaluate_all(tables: Tables, work: CoverWorkspace, cost: float, cutoff: floa
     target = min(cutoff, work.found[0].best) - cost
     work.node[ROOT] = -1
     end, work.size[0], bound = refine(
-        tables, work.side[0], work.left, work.size[0], cutoff - cost, target, 1, cost, work, 0, False, stop
+        tables, work.side[0], work.left, work.size[0], cutoff - cost, target, 1, cost, work, 0, True, stop
     )
     work.found[0].limited = min(work.found[0].best, cost + bound)
     return end
@@ -428,21 +404,16 @@ def evaluate_each(
         (q,) written, up to where the search is stopped; infinite where a side is too small.
     """
     for f in range(len(first) - 1):
-        low, high = allowed(tables, work.side[0], f)
         for t in range(1, first[f + 1] - first[f] + 1):
-            number = first[f] + t - 1
-            if not low <= t <= high:
-                value[number] = np.inf
-            else:
-                if stop[FLAG] != 0 or work.counts[PAIRS] >= work.counts[MOST_PAIRS]:
-                    return STOPPED
-                work.counts[PAIRS] += 1
-                work.node[SIDE], work.node[ROOT], work.node[UPPER] = 0, -1, f
-                x, y = pair(tables, work.side[0], f, t, t, cost, np.inf, work.node, work.losses)
-                x, y = value_of(tables, work.side[0], f, t, cost, x, y, work.node, work.losses)
-                value[number] = cost + x + y
-                if value[number] < work.found[0].best:
-                    work.found[0].best, work.split[0, 0], work.split[0, 1] = value[number], f, t
+            if stop[FLAG] != 0 or work.counts[PAIRS] >= work.counts[MOST_PAIRS]:
+                return STOPPED
+            work.counts[PAIRS] += 1
+            work.node[SIDE], work.node[ROOT], work.node[UPPER] = 0, -1, f
+            x, y = sized_pair(
+                tables, work.side[0], f, t, t, t, t, True, cost, np.inf, work.node, work.losses
+            )
+            value[first[f] + t - 1] = cost + x + y
+            _note_tree(work, 0, f, t, cost + x + y)
     return DONE
 
 
@@ -452,6 +423,8 @@ def evaluate(
     work: CoverWorkspace,
     f: int,
     t: int,
+    low: int,
+    high: int,
     left: float,
     right: float,
     stamp: int,
@@ -470,6 +443,8 @@ def evaluate(
         Covers of the open interval, and ``known``; all else is written.
     f, t
         Feature and threshold.
+    low, high
+        First and last threshold of the interval.
     left, right
         Bounds on :math:`W_2` left of the interval's first and right of its last threshold.
     stamp
@@ -488,10 +463,11 @@ def evaluate(
     """
     found = work.found
     work.node[ROOT] = f
+    is_exact = samples_between(tables, f, low, high) == 0
     if not again:
-        restrict(tables, work.side, f, t)
+        restrict(tables, work.side, f, t, low, high)
         for side in range(2):
-            found[side].leaf, found[side].best = leaf_below(tables, f, t, side == 1)
+            found[side].leaf, found[side].best = leaf_below(tables, f, t, side == 1, high if side == 0 else low)
             if tables.must[side] != 0:
                 found[side].leaf, found[side].best = np.inf, np.inf
             work.split[side, 0] = -1
@@ -502,17 +478,8 @@ def evaluate(
     side = 0 if 2 * tables.weight_below[f, t] > tables.weight_below[f, -1] else 1
     if work.counts[BEGUN] == 2:
         side = 1 - side
-    if tables.N_min > 1:
-        # Where the best trees with leaves of any size lose enough, those with larger leaves are not asked for.
-        for _ in range(2):
-            end = _raise(tables, work, side, left, right, stamp, cost, tolerance, True, stop)
-            if end != DONE and not _turns(work, end):
-                return end
-            side = 1 - side
-        if found[0].bound + found[1].bound >= work.known[0] - tolerance:
-            return DONE
     while True:
-        if found[0].best + found[1].best < work.known[0] - tolerance:
+        if is_exact and found[0].best + found[1].best < work.known[0] - tolerance:
             work.known[0] = found[0].best + found[1].best
             work.best[0], work.best[1] = f, t
             for s in range(2):
@@ -524,7 +491,7 @@ def evaluate(
             return DONE
         if left_done if side == 0 else right_done:
             side = 1 - side
-        end = _raise(tables, work, side, left, right, stamp, cost, tolerance, False, stop)
+        end = _raise(tables, work, side, left, right, stamp, cost, tolerance, is_exact, stop)
         if end != DONE and not _turns(work, end):
             return end
         side = 1 - side
@@ -553,7 +520,7 @@ def _raise(
     stamp: int,
     cost: float,
     tolerance: float,
-    any_size: bool,
+    is_exact: bool,
     stop: IntArray,
 ) -> int:
     """Raise the bounds of a side; parameters as for :func:`evaluate` and :func:`refine`."""
@@ -571,7 +538,7 @@ def _raise(
         cost,
         work,
         side,
-        any_size,
+        is_exact,
         stop,
     )
     key = cutoff - cost

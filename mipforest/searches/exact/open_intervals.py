@@ -31,6 +31,7 @@ from mipforest.searches.exact.covers import (
     leaf_below,
     middle,
     reach,
+    samples_between,
 )
 from mipforest.searches.exact.operations import Tables
 
@@ -185,8 +186,8 @@ def _evaluate(
         work.counts[SHARE] = max(1, min(EFFORT * p, work.counts[MOST_PAIRS] // (3 * p))) << 2 * task.effort
         work.counts[ENOUGH] = work.counts[PAIRS] + work.counts[SHARE]
     end = evaluate(
-        tables, work, task.feature, task.threshold, task.on_left, task.on_right, task.evaluation, cost, tolerance,
-        again, stop,
+        tables, work, task.feature, task.threshold, task.low, task.high, task.on_left, task.on_right, task.evaluation,
+        cost, tolerance, again, stop,
     )  # fmt: skip
     if end != FULL:
         work.counts[BEGUN] = 0
@@ -217,7 +218,7 @@ def _open(
                 s.pool[used] = cover[q]
                 used += 1
         one.length[side] = used - one.begin[side]
-        leaf, _ = leaf_below(tables, f, low if side == 0 else high, side == 1)
+        leaf, _ = leaf_below(tables, f, low if side == 0 else high, side == 1, high if side == 0 else low)
         if tables.must[side] != 0:
             leaf = np.inf
         if side == 0:
@@ -256,8 +257,8 @@ def _close(
     cutoff, t = s.state[0].known - tolerance, task.threshold
     f, low, high = task.feature, task.low, task.high
     left, right, effort = found[0].bound, found[1].bound, task.effort
-    if task.is_done == 0:
-        effort += 1
+    if task.is_done == 0 or samples_between(tables, f, low, high) > 0:
+        effort += task.is_done == 0
         _open(
             tables, s, f, t, t, left, right, (work.left, work.right), (0, 0), (size[0], size[1]), cutoff, cost, effort,
         )  # fmt: skip

@@ -29,8 +29,11 @@ class Tables(NamedTuple):
         The tables of the loss.
     restrict, leaf, pair
         Addresses of their operations.
-    sized, restrict_sized, value
-        Plain tables, and addresses of their operations, where leaves have a least number of samples; else of no use.
+    sized, restrict_sized, sized_pair
+        Where leaves have a least number of samples, tables that know their sizes, and addresses of their operations; the
+        restriction is 0 where that of the loss does it. Else of no use.
+    relaxes
+        Whether these count samples of more rows than those that lose.
     N_min
         Least number of samples in a leaf.
     moves
@@ -49,7 +52,8 @@ class Tables(NamedTuple):
     pair: int
     sized: IntArray
     restrict_sized: int
-    value: int
+    sized_pair: int
+    relaxes: int
     N_min: int
     moves: int
     weight_below: FloatArray
@@ -65,14 +69,11 @@ class Side(NamedTuple):
     words
         Its rows as the tables of the loss have them, with memory to work in.
     sized
-        As plain tables have them, where leaves have a least number of samples.
-    allowed
-        (p, 2) first and last threshold with enough samples on both sides; empty where leaves may have any size.
+        As the tables have them that know sizes of leaves, where these have a least one.
     """
 
     words: IntArray
     sized: IntArray
-    allowed: IntArray
 
 
 class RowsAtWork(NamedTuple):
@@ -86,7 +87,7 @@ class RowsAtWork(NamedTuple):
 def side_of(rows: RowsAtWork) -> Side:
     """Return rows of a side whose leaves may have any size as loops have them."""
     words = words_of(rows)
-    return Side(words, words, np.zeros((0, 2), np.int64))
+    return Side(words, words)
 
 
 # ---------------------------------------------------------------------- for each kind of tables
@@ -95,6 +96,12 @@ def side_of(rows: RowsAtWork) -> Side:
 @operation
 def restrict(tables: Any, sides: Any, f: int, t: int) -> None:
     """Write the rows below a threshold into the left side, and those from it on into the right one."""
+    raise NotImplementedError
+
+
+@operation
+def restrict_sized(tables: Any, sides: Any, f: int, t: int, low: int, high: int) -> None:
+    """Write the sizes of the rows below a threshold, and from another one on; without relaxation as :func:`restrict`."""
     raise NotImplementedError
 
 
@@ -124,8 +131,13 @@ def pair(
 
 
 @operation
-def value_of(tables: Any, rows: Any, f: int, t: int, cost: float, out: Any) -> tuple[float, float]:
-    """Return both numbers of :func:`pair` at a threshold for leaves of at least ``N_min`` samples."""
+def sized_pair(
+    tables: Any, rows: Any, f: int, below: int, first: int, low: int, high: int, cost: float, totals: Any, out: Any
+) -> tuple[float, float]:
+    """As :func:`pair`, for leaves of at least ``N_min`` samples: of the rows below ``high``, and of those from ``low`` on.
+
+    Tables that do not relax (:attr:`Tables.relaxes`) are asked where these are the rows of the pair.
+    """
     raise NotImplementedError
 
 
@@ -142,7 +154,7 @@ def address_for(name: str, tables: tuple[Any, ...], rows: RowsAtWork) -> int:
     Parameters
     ----------
     name
-        ``"restrict"``, ``"leaf_below"``, ``"pair"`` or ``"value_of"``.
+        ``"restrict"``, ``"restrict_sized"``, ``"leaf_below"``, ``"pair"`` or ``"sized_pair"``.
     """
     key = name, kind_of(tables), kind_of(rows)
     if key not in _ADDRESSES:
@@ -155,6 +167,12 @@ def _address(name: str, of_tables: Any, of_rows: Any) -> int:
 
     def restrict_by_words(tables: Any, left: Any, right: Any, f: int, t: int) -> float:
         restrict(tables_in(tables), (rows_in(left).rows, rows_in(right).rows), f, t)
+        return 0.0
+
+    def restrict_sized_by_words(
+        tables: Any, left: Any, right: Any, f: int, t: int, low: int, high: int
+    ) -> float:
+        restrict_sized(tables_in(tables), (rows_in(left).rows, rows_in(right).rows), f, t, low, high)
         return 0.0
 
     def leaf_by_words(tables: Any, f: int, t: int, right: int) -> float:
@@ -178,16 +196,30 @@ def _address(name: str, of_tables: Any, of_rows: Any) -> int:
         )
         return 0.0
 
-    def value_by_words(tables: Any, rows: Any, f: int, t: int, cost: float, node: Any, losses: Any) -> float:
+    def sized_by_words(
+        tables: Any,
+        rows: Any,
+        f: int,
+        below: int,
+        first: int,
+        low: int,
+        high: int,
+        cost: float,
+        node: Any,
+        losses: Any,
+    ) -> float:
         side = rows_in(rows)
         side.out[SIDE], side.out[ROOT], side.out[UPPER] = node[SIDE], node[ROOT], node[UPPER]
-        losses[0], losses[1] = value_of(tables_in(tables), side.rows, f, t, cost, side.out)
+        losses[0], losses[1] = sized_pair(
+            tables_in(tables), side.rows, f, below, first, low, high, cost, side.totals, side.out
+        )
         return 0.0
 
     function, arguments = {
         "restrict": (restrict_by_words, (WORDS, WORDS, WORDS, i, i)),
+        "restrict_sized": (restrict_sized_by_words, (WORDS, WORDS, WORDS, i, i, i, i)),
         "leaf_below": (leaf_by_words, (WORDS, i, i, i)),
         "pair": (pair_by_words, (WORDS, WORDS, i, i, i, x, x, WORDS, NUMBERS)),
-        "value_of": (value_by_words, (WORDS, WORDS, i, i, x, WORDS, NUMBERS)),
+        "sized_pair": (sized_by_words, (WORDS, WORDS, i, i, i, i, i, x, WORDS, NUMBERS)),
     }[name]
     return address_of(cast("Callable[..., float]", function), arguments, (of_tables, of_rows))

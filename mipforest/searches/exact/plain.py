@@ -89,8 +89,6 @@ class PlainSide(NamedTuple):
         As of the tables; both sides share the memory.
     span
         (2,) first place of the side in every order, and number of its rows.
-    allowed
-        (p, 2) first and last threshold with enough samples of the side below it and from it on.
     totals
         (2, V) sums over both parts of a pair.
     sums
@@ -106,7 +104,6 @@ class PlainSide(NamedTuple):
 
     order: Int32Array
     span: IntArray
-    allowed: IntArray
     totals: FloatArray
     sums: NDArray[Any]
     before: Int32Array
@@ -137,31 +134,6 @@ def restrict(tables: PlainTables, sides: tuple[PlainSide, PlainSide], f: int, t:
             else:
                 to[right] = row
                 right += 1
-    for s in range(2):
-        _note_allowed(tables, sides[0] if s == 0 else sides[1])
-
-
-@kernel
-def _note_allowed(tables: PlainTables, side: PlainSide) -> None:
-    """Write which thresholds leave enough samples of a side on both sides of them."""
-    begin, m = side.span[0], side.span[1]
-    for g in range(tables.rank.shape[0]):
-        if tables.parts_none != 0:
-            side.allowed[g, 0], side.allowed[g, 1] = 1, tables.below.shape[1] - 2
-            continue
-        order, rank, size = side.order[g], tables.rank[g], 0
-        side.allowed[g, 0], side.allowed[g, 1] = 2**31 - 1, 0
-        for i in range(begin, begin + m):
-            size += tables.size[order[i]]
-            if size >= tables.N_min:
-                side.allowed[g, 0] = rank[order[i]] + 1
-                break
-        size = 0
-        for i in range(begin + m - 1, begin - 1, -1):
-            size += tables.size[order[i]]
-            if size >= tables.N_min:
-                side.allowed[g, 1] = rank[order[i]]
-                break
 
 
 @kernel
@@ -209,11 +181,24 @@ def pair(
 
 
 @kernel
-def value_of(
-    tables: PlainTables, rows: PlainSide, f: int, t: int, cost: float, out: Any
-) -> tuple[float, float]:
-    """Return both numbers of a pair at a threshold for leaves of at least ``N_min`` samples."""
-    return _scan(tables, rows, f, t, t, cost, tables.N_min, out)
+def sized_pair(
+    tables: PlainTables, rows: PlainSide, f: int, below: int, first: int,
+    low: int, high: int,  # noqa: ARG001
+    cost: float,
+    totals: FloatArray,  # noqa: ARG001
+    out: FloatArray,
+) -> tuple[float, float]:  # fmt: skip
+    """As :func:`pair`, for leaves of at least ``N_min`` samples; of one threshold, as these are the samples."""
+    return _scan(tables, rows, f, below, first, cost, tables.N_min, out)
+
+
+@kernel
+def restrict_sized(
+    tables: PlainTables, sides: tuple[PlainSide, PlainSide], f: int, t: int,
+    low: int, high: int,  # noqa: ARG001
+) -> None:  # fmt: skip
+    """As :func:`restrict`."""
+    restrict(tables, sides, f, t)
 
 
 @kernel
@@ -234,9 +219,9 @@ def _scan(
         best_left = loss_of_rest(tables.kind, total[0], total[0], True)
         best_right = loss_of_rest(tables.kind, total[1], total[1], True)
     leaf_left, leaf_right = best_left, best_right
-    # No rows are none too few: above is a split that parts none.
-    best_left = best_left if n_left >= N_min or n_left == 0 else np.inf
-    best_right = best_right if n_right >= N_min or n_right == 0 else np.inf
+    # No rows are none too few where the split above may part none.
+    best_left = best_left if n_left >= N_min or (n_left == 0 and tables.parts_none != 0) else np.inf
+    best_right = best_right if n_right >= N_min or (n_right == 0 and tables.parts_none != 0) else np.inf
     # A split that parts no row is one of a node that has to split.
     none_left, none_right = best_left + cost, best_right + cost
     must_left, must_right = has_to_split(tables.use, out, 0), has_to_split(tables.use, out, 1)
@@ -428,7 +413,6 @@ def losses_of_splits(tables: PlainTables, rows: PlainSide, lines: FloatArray) ->
 def take_all(tables: PlainTables, side: PlainSide) -> None:
     """Make all rows, which are there in every order, those of a side."""
     side.span[0], side.span[1] = 0, tables.order.shape[1]
-    _note_allowed(tables, side)
 
 
-implement(PlainTables, restrict, leaf_below, pair, value_of)
+implement(PlainTables, restrict, restrict_sized, leaf_below, pair, sized_pair)

@@ -433,6 +433,8 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[D
     fits = bytes_of_ranks(len(of), len(rank), int(n_values.max(initial=1))) <= MAX_BYTES
     if of_classes:
         kind = kind_of(len(of), value[:, 1])
+        if problem.N_min > 1:  # vectors of the same type count samples
+            kind = np.promote_types(kind, kind_of(len(of), size))
     elif isinstance(loss, SquaredLoss) and y.ndim == 1 and are_walked(weight, shifted):
         kind = np.dtype(np.float64) if fits else None
     elif not loss.has_sums:

@@ -296,37 +296,34 @@ class LossTables:
     ----------
     own
         Tables of the loss, by vectors or for plain loops.
-    plain
-        Tables for plain loops, where leaves have a least number of samples.
+    sized
+        Where leaves have a least number of samples, tables that know their sizes: the same, or those for plain loops.
     loops
         What loops have of both.
     """
 
     own: Any
-    plain: PlainTables | None
+    sized: Any
     loops: Tables
 
     def sides(self) -> tuple[Side, Side]:
         """Return memory for the rows of both sides of a threshold."""
         one, other = _sides_of(self.own)
-        sized: tuple[Any, Any] = (None, None)
-        if self.plain is not None:
-            sized = (one, other) if self.plain is self.own else _sides_of(self.plain)
-        return self._side(one, sized[0]), self._side(other, sized[1])
+        if self.sized is None or self.sized is self.own:
+            return self._side(one), self._side(other)
+        of_sized = _sides_of(self.sized)
+        return self._side(one, of_sized[0]), self._side(other, of_sized[1])
 
     def all_rows(self) -> Side:
         """Return all rows as those of a side."""
         every = _all_rows(self.own)
-        sized = None
-        if self.plain is not None:
-            sized = every if self.plain is self.own else _all_rows(self.plain)
-        return self._side(every, sized)
+        if self.sized is None or self.sized is self.own:
+            return self._side(every)
+        return self._side(every, _all_rows(self.sized))
 
-    def _side(self, rows: Any, sized: PlainSide | None) -> Side:
+    def _side(self, rows: Any, sized: Any = None) -> Side:
         side = side_of(_at_work(self.own, rows))
-        if sized is None or self.plain is None:
-            return side
-        return side._replace(sized=words_of(_at_work(self.plain, sized)), allowed=sized.allowed)
+        return side if sized is None else side._replace(sized=words_of(_at_work(self.sized, sized)))
 
     def masked(
         self, use: NDArray[np.uint8], group: IntArray, must: NDArray[np.uint8], *, parts_none: bool
@@ -343,17 +340,20 @@ class LossTables:
                 return tables._replace(plain=with_masks(tables.plain))
             if isinstance(tables, CellTables):
                 return CellTables(with_masks(tables.binned))
-            if isinstance(tables, PlainTables):
+            if isinstance(tables, PlainTables | TwoClasses | ManyClasses):
                 tables = tables._replace(parts_none=int(parts_none))
             return tables._replace(use=use, group=group)
 
-        own = with_masks(self.own)
-        plain, words = self.plain, words_of(own)
-        sized = words
-        if plain is not None:
-            plain = own if plain is self.own else with_masks(plain)
-            sized = words if plain is own else words_of(plain)
-        return LossTables(own, plain, self.loops._replace(words=words, sized=sized, must=must))
+        own, sized = with_masks(self.own), self.sized
+        words = of_sized = words_of(own)
+        if sized is self.own:
+            sized = own
+        elif sized is not None:
+            sized = with_masks(sized)
+            of_sized = words_of(sized)
+        relaxes = 0 if parts_none else self.loops.relaxes
+        loops = self.loops._replace(words=words, sized=of_sized, relaxes=relaxes, must=must)
+        return LossTables(own, sized, loops)
 
 
 #: Most bins of a feature, and fewest; rows of a bin at least; and most bytes of the sums by bins of a side.
@@ -372,14 +372,15 @@ MAX_KEPT = 1_000_000
 _TABLES: WeakKeyDictionary[DistinctRows, LossTables] = WeakKeyDictionary()
 
 #: In the place of sides that others work with.
-NO_SIDES = (Side(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 2), np.int64)),) * 2
+NO_SIDES = (Side(np.zeros(0, np.int64), np.zeros(0, np.int64)),) * 2
 
 
 def bound_to_loops(
     own: Any,
     at_work: RowsAtWork,
     *,
-    plain: PlainTables | None = None,
+    sized: Any = None,
+    N_min: int = 0,
     moves: bool,
     weight_below: FloatArray,
     size_below: IntArray | None = None,
@@ -387,21 +388,24 @@ def bound_to_loops(
 ) -> Tables:
     """Return tables as loops over covers have them; ``at_work`` are rows of theirs, of the type of all."""
     words = words_of(own)
-    sized, restrict_sized, value = words, 0, 0
-    if plain is not None:
-        of_plain = _at_work(plain, _plain_side(plain, plain.order))
-        value = address_for("value_of", plain, of_plain)
-        if plain is not own:
-            sized, restrict_sized = words_of(plain), address_for("restrict", plain, of_plain)
+    of_sized, restrict_sized, sized_pair = words, 0, 0
+    if sized is not None:
+        some = at_work
+        if sized is not own:
+            some, of_sized = _at_work(sized, _plain_side(sized, sized.order)), words_of(sized)
+        if not (sized is own and isinstance(own, PlainTables)):
+            restrict_sized = address_for("restrict_sized", sized, some)
+        sized_pair = address_for("sized_pair", sized, some)
     return Tables(
         words=words,
         restrict=address_for("restrict", own, at_work),
         leaf=address_for("leaf_below", own, at_work) if has_leaves else 0,
         pair=address_for("pair", own, at_work),
-        sized=sized,
+        sized=of_sized,
         restrict_sized=restrict_sized,
-        value=value,
-        N_min=0 if plain is None else plain.N_min,
+        sized_pair=sized_pair,
+        relaxes=int(sized is not None and not isinstance(sized, PlainTables)),
+        N_min=N_min,
         moves=int(moves),
         weight_below=weight_below,
         size_below=np.zeros((0, 0), np.int64) if size_below is None else size_below,
@@ -437,20 +441,21 @@ def tables_of(rows: DistinctRows) -> LossTables:
 
 def _tables_of(rows: DistinctRows) -> LossTables:
     own = _scanned_tables(rows) if rows.kind is None or rows.n_bins else _walked_tables(rows)
-    plain, size_below = None, None
+    sized, size_below = None, None
     if rows.N_min > 1:
-        plain = own if isinstance(own, PlainTables) else plain_tables(rows)
+        sized = own if isinstance(own, PlainTables | TwoClasses | ManyClasses) else plain_tables(rows)
         size_below = _below(rows, rows.size[:, None])[:, :, 0].astype(np.int64)
     some = _plain_side(own, own.order) if isinstance(own, PlainTables) else _all_rows(own)
     loops = bound_to_loops(
         own,
         _at_work(own, some),
-        plain=plain,
+        sized=sized,
+        N_min=rows.N_min if rows.N_min > 1 else 0,
         moves=rows.predicts_labels,
         weight_below=_below(rows, rows.moved[:, None])[:, :, 0],
         size_below=size_below,
     )
-    return LossTables(own, plain, loops)
+    return LossTables(own, sized, loops)
 
 
 def _below(rows: DistinctRows, value: NDArray[Any]) -> FloatArray:
@@ -510,14 +515,22 @@ def _walked_tables(rows: DistinctRows) -> Any:
     tables: Any
     if rows.n_classes == 2:
         signed = np.where(label == 0, weight, -weight)
-        tables = TwoClasses(ranks, by_slot(signed[order], 0, rows.kind), penalty, below, **any_split(p))
+        walk = by_slot(signed[order], 0, rows.kind)
+        if rows.N_min > 1:
+            walk = np.concatenate([walk, by_slot(rows.size[order], 0, rows.kind)])
+        tables = TwoClasses(ranks, walk, penalty, below, rows.n_values - 1, rows.N_min, 0, **any_split(p))
     else:
+        weights = by_slot(weight[order], 0, rows.kind)
         tables = ManyClasses(
             ranks,
             by_slot(label[order], -1, np.int16),
-            by_slot(weight[order], 0, rows.kind),
+            weights,
+            by_slot(rows.size[order], 0, rows.kind) if rows.N_min > 1 else weights,
             penalty,
             below,
+            rows.n_values - 1,
+            rows.N_min,
+            0,
             np.array([n]),
             np.full(1, most, rows.kind),
             **any_split(p),
@@ -697,16 +710,22 @@ def _sides_of(tables: Any) -> tuple[Any, Any]:
     # Both sides are filled up to whole vectors.
     p, N = len(tables.penalty), tables.walk.shape[1] + TWO_WIDE
     if isinstance(tables, ManyClasses):
-        N = tables.walk.shape[1] + LANES[tables.weight.dtype]
+        # The sizes of some rows count on both sides.
+        N = tables.walk.shape[1] * (2 if tables.N_min > 1 else 1) + LANES[tables.weight.dtype]
         both = (
             np.empty((p, p, N), tables.rank.dtype),
             np.empty((p, N), np.int16),
-            np.empty((p, N), tables.weight.dtype),
+            *(np.empty((p, N), tables.weight.dtype) for _ in range(2)),
             np.empty((p, N), tables.penalty.dtype),
             np.empty(N, np.int64),
         )
-        masks = np.empty_like(tables.walk), np.empty_like(tables.walk)
-        one, other = (LabelPart(mask, *both, np.zeros(6, np.int64)) for mask in masks)
+        sizes = tables.size.shape if tables.N_min > 1 else (p, 0)
+        one, other = (
+            LabelPart(
+                np.empty_like(tables.walk), np.zeros(sizes, tables.size.dtype), *both, np.zeros(6, np.int64)
+            )
+            for _ in range(2)
+        )
         return one, other
     shared = (
         np.empty((p, p, N), tables.rank.dtype),
@@ -740,7 +759,9 @@ def _all_rows(tables: Any) -> Any:
     span = np.array([0, tables.walk.shape[1]], np.int64)
     if isinstance(tables, ManyClasses):
         never = np.full(6, -1, np.int64)
-        return LabelPart(tables.walk, tables.rank, tables.walk, tables.weight, tables.penalty, never, never)
+        return LabelPart(
+            tables.walk, tables.size, tables.rank, tables.walk, tables.weight, tables.size, tables.penalty, never, never
+        )
     return SquaredSide(tables.rank, tables.walk, tables.penalty, np.zeros(0, np.int64), span)
 
 
@@ -789,7 +810,6 @@ def _plain_side(tables: PlainTables, order: Int32Array) -> PlainSide:
     return PlainSide(
         order,
         np.zeros(2, np.int64),
-        np.zeros((p, 2), np.int64),
         np.zeros((2, V)),
         np.zeros((3, tables.wide.shape[1]), tables.wide.dtype),
         np.zeros(listed, np.int32),

@@ -42,7 +42,7 @@ from mipforest.searches import kernel
 LANES = {np.dtype(np.int16): 32, np.dtype(np.int32): 16, np.dtype(np.float64): 8}
 
 #: Most weight of a chunk, or of all rows: running sums stay away from the penalty and from the ends of their range.
-MAX_CHUNK_WEIGHT, MAX_WEIGHT = 8191, 2**29
+MAX_CHUNK_WEIGHT, MAX_WEIGHT = 8191, 2**29 - 1
 
 #: Bytes of the vectors of all types.
 BYTES_OF_VECTORS = 64
@@ -57,6 +57,9 @@ CLASSES_AT_A_TIME = 4
 PENALTY = {np.dtype(np.int16): 2**14, np.dtype(np.int32): 2**30, np.dtype(np.float64): np.inf}
 
 _I16, _I32, _I64, _DOUBLE = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.DoubleType()
+
+#: Sums of splits are nearer to 0.
+FAR = MAX_WEIGHT
 
 #: Rows of a vector of the squared loss, and how many the number of slots is a multiple of.
 WIDE_LANES = 8
@@ -133,6 +136,37 @@ class _Weights:
     def widened(self, lanes: Any) -> Any:
         """Return lanes as they are summed."""
         return self.b.sext(lanes, self.sums) if lanes.type != self.sums else lanes
+
+    def narrowed(self, sums: Any) -> Any:
+        """Return sums as weights are: the nearest to them between -1 and the greatest of these."""
+        if not self.is_whole or self.kind == self.sums:
+            return sums
+        least, most = self.constant(-1, self.sums), self.constant(2**15 - 1, self.sums)
+        clipped = self.b.select(self.b.icmp_signed("<", sums, least), least, sums)
+        clipped = self.b.select(self.b.icmp_signed(">", clipped, most), most, clipped)
+        return self.b.trunc(clipped, self.kind)
+
+    def limits(self, samples: Any, N: Any) -> tuple[Any, list[Any]]:
+        """Return the number of all samples, and how many of its own a lane has counted at splits with N on both sides.
+
+        Parameters
+        ----------
+        samples
+            Number of them in each lane.
+        N
+            Whole number of 64 bits.
+        """
+        b, zero = self.b, self.constant(0, self.sums)
+        before, inclusive = _sums_before(b, self.widened(samples), zero, self.add)
+        n = b.extract_element(inclusive, ir.Constant(_I32, self.lanes - 1))
+        least = b.trunc(N, _I32) if self.is_whole else b.sitofp(N, _DOUBLE)
+        ends = [_splat(b, value, self.sums) for value in (least, self.subtract(n, least))]
+        return n, [self.narrowed(self.subtract(end, before)) for end in ends]
+
+    def is_between(self, x: Any, ends: Sequence[Any]) -> Any:
+        """Return where lanes are in an interval."""
+        compare = self.b.icmp_signed if self.is_whole else self.b.fcmp_ordered
+        return self.b.and_(compare("<=", ends[0], x), compare("<=", x, ends[1]))
 
     def number(self, value: Any) -> Any:
         """Return a number as the last array of a call holds it."""
@@ -310,6 +344,69 @@ def walk_both(
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def walk_both_sized(
+    _context: Any, rank: Any, walk: Any, size: Any, penalty: Any, steps: Any, below: Any, first: Any, sized_below: Any,
+    sized_first: Any, least: Any, out: Any,
+) -> Any:  # fmt: skip
+    """As :func:`walk_both`, over splits with a least number of samples in both of their leaves.
+
+    Parameters
+    ----------
+    size
+        (N,) number of samples by slot, of the type of the weights.
+    sized_below, sized_first
+        Samples are those of the rows with rank < ``sized_below``, and with rank >= ``sized_first``.
+    least
+        Least number of samples.
+    out
+        Greatest and least sum of the left rows, then of the right ones: beyond :data:`FAR` where there is no such
+        split. Then the number of samples on both sides.
+    """
+    i = types.int64
+    signature = types.void(rank, walk, size, penalty, i, i, i, i, i, i, out)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        e, b, w = _Emitter(context, builder, signature, arguments), builder, _Weights(builder, walk)
+        ranks_of = e.vector(0, w.lanes)
+        ends_of, zero = [_splat(b, e[k], ranks_of) for k in range(5, 9)], w.constant(0)
+
+        def members(ranks: Any, below: Any, first: Any) -> tuple[Any, Any]:
+            return b.icmp_unsigned("<", ranks, below), b.icmp_unsigned(">=", ranks, first)
+
+        def count(i: Any, s: _State) -> _State:
+            sizes, own = e.load(2, i, w.lanes), members(e.load(0, i, w.lanes), *ends_of[2:])
+            return [w.add(x, b.select(inside, sizes, zero)) for x, inside in zip(s, own, strict=True)]
+
+        begin, limits = [zero, w.constant(w.none), w.constant(-w.none), zero], []
+        for side, lanes in enumerate(_loop(b, e[4], [zero] * 2, count)):
+            n, ends = w.limits(lanes, e[9])
+            e.store(4 + side, w.number(n))
+            limits.append(ends)
+
+        def body(i: Any, s: _State) -> _State:
+            ranks, weights, sizes, penalties = (e.load(k, i, w.lanes) for k in range(4))
+            own, counted, after = members(ranks, *ends_of[:2]), members(ranks, *ends_of[2:]), []
+            for side in (0, 1):
+                total, greatest, least, samples = s[4 * side : 4 * side + 4]
+                total = w.add(total, b.select(own[side], weights, zero))
+                samples = w.add(samples, b.select(counted[side], sizes, zero))
+                fits = w.is_between(samples, limits[side])
+                high = b.select(fits, w.subtract(total, penalties), begin[1])
+                low = b.select(fits, w.add(total, penalties), begin[2])
+                after += [total, w.greater(greatest, high), w.less(least, low), samples]
+            return after
+
+        lanes = _loop(b, e[4], begin * 2, body)
+        for side in (0, 1):
+            high, low = w.joined(*lanes[4 * side : 4 * side + 3])
+            e.store(2 * side, high)
+            e.store(2 * side + 1, low)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def sums_of_both(_context: Any, rank: Any, walk: Any, steps: Any, below: Any, first: Any, out: Any) -> Any:
     """Add up signed weights and their sizes on both sides; as :func:`walk_both`.
 
@@ -372,6 +469,52 @@ def walk_classes(
             ]
 
         high, low = w.joined(*_loop(b, e[4], [zero, w.constant(w.none), w.constant(-w.none)], body))
+        e.store(0, high)
+        e.store(1, low)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def walk_classes_sized(
+    _context: Any, rank: Any, label: Any, weight: Any, size: Any, penalty: Any, steps: Any, first: Any, beyond: Any,
+    sized_first: Any, sized_beyond: Any, up: Any, down: Any, least: Any, out: Any,
+) -> Any:  # fmt: skip
+    """As :func:`walk_classes`, over splits with a least number of samples on both sides; see :func:`walk_both_sized`.
+
+    Samples are those of the rows with ``sized_first <= rank < sized_beyond``.
+    """
+    signature = types.void(rank, label, weight, size, penalty, *[types.int64] * 8, out)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        e, b, w = _Emitter(context, builder, signature, arguments), builder, _Weights(builder, weight)
+        ends_of = [_splat(b, e[j], e.vector(0, w.lanes)) for j in range(6, 10)]
+        plus, minus = (_splat(b, e[j], e.vector(1, w.lanes)) for j in (10, 11))
+        zero, none = w.constant(0), w.constant(w.none)
+
+        def are_inside(ranks: Any, first: Any, beyond: Any) -> Any:
+            return b.and_(b.icmp_unsigned(">=", ranks, first), b.icmp_unsigned("<", ranks, beyond))
+
+        def count(i: Any, s: _State) -> _State:
+            inside = are_inside(e.load(0, i, w.lanes), *ends_of[2:])
+            return [w.add(s[0], b.select(inside, e.load(3, i, w.lanes), zero))]
+
+        _, ends = w.limits(_loop(b, e[5], [zero], count)[0], e[12])
+
+        def body(i: Any, s: _State) -> _State:
+            ranks, labels, weights, sizes, penalties = (e.load(j, i, w.lanes) for j in range(5))
+            inside = are_inside(ranks, *ends_of[:2])
+            is_up, is_down = (b.and_(inside, b.icmp_signed("==", labels, own)) for own in (plus, minus))
+            total = w.subtract(w.add(s[0], b.select(is_up, weights, zero)), b.select(is_down, weights, zero))
+            samples = w.add(s[3], b.select(are_inside(ranks, *ends_of[2:]), sizes, zero))
+            fits = w.is_between(samples, ends)
+            high = b.select(fits, w.subtract(total, penalties), none)
+            low = b.select(fits, w.add(total, penalties), w.constant(-w.none))
+            return [total, w.greater(s[1], high), w.less(s[2], low), samples]
+
+        lanes = _loop(b, e[5], [zero, none, w.constant(-w.none), zero], body)
+        high, low = w.joined(*lanes[:3])
         e.store(0, high)
         e.store(1, low)
         return context.get_dummy_value()

@@ -44,7 +44,7 @@ KINDS = (
 @entry
 def asked(loops, sides, root, t, side, f, below, first, cost, enough, node, losses) -> None:
     """Write the rows of both sides of a threshold, and ask for a pair on one of them."""
-    restrict(loops, sides, root, t)
+    restrict(loops, sides, root, t, t, t)
     rows = sides[0] if side == 0 else sides[1]
     losses[0], losses[1] = pair(loops, rows, f, below, first, cost, enough, node, losses)
 

@@ -41,7 +41,7 @@ def test_bounds_of_bins_are_below_the_trees_of_every_threshold(seed):
     cover = cover_of_bins(rows, problem.split_cost)
     values, first = exact_search(problem, 2, complete=True).by_threshold, problem.thresholds.first
     seen = np.zeros(len(values), dtype=int)
-    for f, low, high, _, left, right, _ in cover.tolist():
+    for f, low, high, _, left, right in cover.tolist():
         own = slice(int(first[f]) + low - 1, int(first[f]) + high)
         seen[own] += 1
         assert at_most((left + right + problem.split_cost + base) / problem.unit, values[own].min())
