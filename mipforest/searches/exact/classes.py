@@ -37,12 +37,13 @@ class TwoClasses(NamedTuple):
         (p, N) signed weights of the rows in slots, and what is added between rows of equal value: whole numbers of 16
         or 32 bits, or doubles. Where leaves have a least size, numbers of samples in slots stand below the weights,
         (2 p, N).
+    below
+        (p, U + 1, 2) weight of each class among the rows below each rank: 32-bit whole numbers or doubles.
     last
         (p,) greatest rank of each feature.
     N_min, parts_none
-        Least number of samples in a leaf, and whether a node above the last level may have a split that parts none of its rows, as it may have to split.
-    below
-        (p, U + 1, 2) weight of each class among the rows below each rank: 32-bit whole numbers or doubles.
+        Least number of samples in a leaf, and whether a node above the last level may have a split that parts none of
+        its rows, as it may have to split.
     """
 
     rank: NDArray[Any]
@@ -191,6 +192,7 @@ def _restrict_sized_labels(
             m += side.samples[0, i] > 0
         span[SLOTS] = (m + lanes - 1) // lanes * lanes
         span[FIRST], span[BEYOND] = (0 if s == 0 else low), (high if s == 0 else tables.below.shape[1])
+        span[PAIRS] = max(span[PAIRS], 2)  # what was copied had other sizes
     sides[1].span[BEGIN] = sides[0].span[SLOTS]
 
 
@@ -525,7 +527,9 @@ def _one_of_many(
 
 
 @kernel
-def _fits_leaf(tables: ManyClasses, rows: LabelPart, f: int, child: int, low: int, high: int, out: Any) -> bool:
+def _fits_leaf(
+    tables: ManyClasses, rows: LabelPart, f: int, child: int, low: int, high: int, out: Any
+) -> bool:
     """Return whether the rows of a side with ranks in an interval may be one leaf, or a split that parts none."""
     mask, n, N = rows.mask, 0, tables.N_min
     for i in range(mask.shape[1]):
@@ -537,7 +541,9 @@ def _fits_leaf(tables: ManyClasses, rows: LabelPart, f: int, child: int, low: in
     if not has_to_split(tables.use, out, child):
         return True
     for g in range(len(mask)):
-        if usable(tables.use, tables.group, out, child, g) and _parts_none(tables, mask[g], -1, f, g, low, high):
+        if usable(tables.use, tables.group, out, child, g) and _parts_none(
+            tables, mask[g], -1, f, g, low, high
+        ):
             return True
     return False
 

@@ -19,10 +19,20 @@ two parts of the interval inherit its covers: the rows left of a threshold in a 
 was made for, so that all keys remain valid, and an interval whose key has reached what the node can use never comes
 back, as that only falls (:mod:`mipforest.searches.exact.open_intervals`).
 
-**Leaves of at least** ``N_min`` **samples.** More rows may allow a split that fewer do not, so keys and bounds are
-those of trees without this limit: these are inherited. Beside them, an evaluated threshold has its **value**, that of
-trees whose leaves are large enough, which counts for these rows alone. An evaluation at depth three raises the bounds
-first, at all thresholds; values are asked for where the bounds of both sides leave room below what is known.
+**Leaves of at least** ``N_min`` **samples.** More rows may allow a split that fewer do not, so that numbers which other
+rows inherit are relaxed. Let S be the rows left of a threshold of the root and of one of a node below it, each in an
+interval, :math:`S_-` those left of both first thresholds, and :math:`S_+` those left of both last ones. For every tree
+:math:`\tau` and leaf L
+
+.. math::  \ell(\tau, S) \ge \ell(\tau, S_-), \qquad |S \cap L| \le |S_+ \cap L|.
+
+So losses are those of :math:`S_-`, and leaves count the samples of :math:`S_+`: what S allows is allowed, and loses no
+less. Both tend to S as the intervals narrow, and a threshold that stands alone in the root and below it has its exact
+value. :func:`evaluate` raises relaxed bounds. Where these leave room, the tree of their splits is tried: if its leaves
+have enough samples, it is the best one of the threshold; else the threshold stays open by itself. What drops
+thresholds near a bad one holds as well: rows that change sides leave enough samples on both, counted so. Walks over
+classes count samples this way; other losses, and nodes that may split without parting their rows, are relaxed to
+leaves of any size.
 
 Ranks, weights and covers are those of distinct rows: samples that are equal in features and class are one; with the
 squared loss, those that are equal in features.
@@ -61,9 +71,10 @@ OF_SIDE = np.dtype(
     [("bound", np.float64), ("limited", np.float64), ("best", np.float64), ("leaf", np.float64)]
 )
 
-#: How an evaluation ends: done; the working covers are too small, call again with larger ones; stopped; or it has taken
-#: as many pairs as its effort allows, and what it has proven so far counts.
-DONE, FULL, STOPPED, PARTIAL = range(4)
+#: How an evaluation ends: done; the working covers are too small, call again with larger ones; stopped; it has taken as
+#: many pairs as its effort allows, and what it has proven so far counts; or it has raised the relaxed bounds, and a
+#: better tree may be left.
+DONE, FULL, STOPPED, PARTIAL, RELAXED = range(5)
 
 #: Entry of the array ``stop``: not 0 to stop.
 FLAG = 0
@@ -128,7 +139,14 @@ def restrict(tables: Tables, sides: Any, f: int, t: int, low: int, high: int) ->
     Sizes of leaves are counted among the rows below ``high`` and from ``low`` on, where the tables relax.
     """
     call(tables.restrict, (tables.words, sides[0].words, sides[1].words, f, t))
-    if tables.restrict_sized != 0 and (tables.relaxes != 0 or samples_between(tables, f, low, high) == 0):
+    if tables.relaxes != 0 or samples_between(tables, f, low, high) == 0:
+        restrict_sizes(tables, sides, f, t, low, high)
+
+
+@kernel
+def restrict_sizes(tables: Tables, sides: Any, f: int, t: int, low: int, high: int) -> None:
+    """Write whose samples leaves count, of the same rows."""
+    if tables.restrict_sized != 0:
         call(tables.restrict_sized, (tables.sized, sides[0].sized, sides[1].sized, f, t, low, high))
 
 
@@ -311,7 +329,18 @@ def refine(
         weight_below = tables.weight_below[f]
         if low == high or abs(seen) != stamp:
             x, y = sized_pair(
-                tables, rows, f, low, high, low, high, is_exact and low == high, cost, enough, work.node, work.losses
+                tables,
+                rows,
+                f,
+                low,
+                high,
+                low,
+                high,
+                is_exact and low == high,
+                cost,
+                enough,
+                work.node,
+                work.losses,
             )
             x, y = max(x, left), max(y, right)
             write_interval(cover, i, f, low, high, stamp, x, y)
@@ -322,9 +351,7 @@ def refine(
                 _note_tree(work, side, f, low, x + y + cost)
             continue
         c = middle(weight_below, low, high)
-        x, y = sized_pair(
-            tables, rows, f, c, c, low, high, False, cost, enough, work.node, work.losses
-        )
+        x, y = sized_pair(tables, rows, f, c, c, low, high, False, cost, enough, work.node, work.losses)
         x, y = max(x, left), max(y, right)  # no less, even where they are bounds
         size -= 1
         cover[i] = cover[size]
@@ -409,9 +436,7 @@ def evaluate_each(
                 return STOPPED
             work.counts[PAIRS] += 1
             work.node[SIDE], work.node[ROOT], work.node[UPPER] = 0, -1, f
-            x, y = sized_pair(
-                tables, work.side[0], f, t, t, t, t, True, cost, np.inf, work.node, work.losses
-            )
+            x, y = sized_pair(tables, work.side[0], f, t, t, t, t, True, cost, np.inf, work.node, work.losses)
             value[first[f] + t - 1] = cost + x + y
             _note_tree(work, 0, f, t, cost + x + y)
     return DONE
@@ -459,7 +484,7 @@ def evaluate(
     Returns
     -------
     int
-        :data:`DONE`, :data:`FULL`, :data:`STOPPED` or :data:`PARTIAL`.
+        :data:`DONE`, :data:`FULL`, :data:`STOPPED`, :data:`PARTIAL` or :data:`RELAXED`.
     """
     found = work.found
     work.node[ROOT] = f
@@ -467,7 +492,9 @@ def evaluate(
     if not again:
         restrict(tables, work.side, f, t, low, high)
         for side in range(2):
-            found[side].leaf, found[side].best = leaf_below(tables, f, t, side == 1, high if side == 0 else low)
+            found[side].leaf, found[side].best = leaf_below(
+                tables, f, t, side == 1, high if side == 0 else low
+            )
             if tables.must[side] != 0:
                 found[side].leaf, found[side].best = np.inf, np.inf
             work.split[side, 0] = -1
@@ -479,22 +506,57 @@ def evaluate(
     if work.counts[BEGUN] == 2:
         side = 1 - side
     while True:
-        if is_exact and found[0].best + found[1].best < work.known[0] - tolerance:
-            work.known[0] = found[0].best + found[1].best
-            work.best[0], work.best[1] = f, t
-            for s in range(2):
-                work.best[2 + 2 * s], work.best[3 + 2 * s] = work.split[s, 0], work.split[s, 1]
+        if is_exact:
+            _note_both(work, f, t, found[0].best + found[1].best, tolerance)
         keep_left, keep_right = work.known[0] - tolerance - right, work.known[0] - tolerance - left
         left_done = found[0].limited >= min(keep_left, found[0].best) - tolerance
         right_done = found[1].limited >= min(keep_right, found[1].best) - tolerance
         if left_done and right_done:
-            return DONE
+            is_closed = is_exact or _has_tree_of_bounds(tables, work, f, t, cost, tolerance)
+            return DONE if is_closed else RELAXED
         if left_done if side == 0 else right_done:
             side = 1 - side
         end = _raise(tables, work, side, left, right, stamp, cost, tolerance, is_exact, stop)
         if end != DONE and not _turns(work, end):
             return end
         side = 1 - side
+
+
+@kernel
+def _note_both(work: CoverWorkspace, f: int, t: int, value: float, tolerance: float) -> None:
+    """Note the tree of both sides of a threshold, if it is better than what is known."""
+    if value < work.known[0] - tolerance:
+        work.known[0], work.best[0], work.best[1] = value, f, t
+        for s in range(2):
+            work.best[2 + 2 * s], work.best[3 + 2 * s] = work.split[s, 0], work.split[s, 1]
+
+
+@kernel
+def _has_tree_of_bounds(
+    tables: Tables, work: CoverWorkspace, f: int, t: int, cost: float, tolerance: float
+) -> bool:
+    """Return whether no tree of a threshold is better than what is known, and note the tree of its relaxed splits.
+
+    That is best where both sides lose what their relaxations do.
+    """
+    relaxed, value = work.found[0].best + work.found[1].best, 0.0
+    if relaxed >= work.known[0] - tolerance:
+        return True
+    restrict_sizes(tables, work.side, f, t, t, t)
+    for side in range(2):
+        g, c = work.split[side, 0], work.split[side, 1]
+        if g < 0:
+            _, loss = leaf_below(tables, f, t, side == 1, t)
+        else:
+            work.counts[PAIRS] += 1
+            work.node[SIDE], work.node[UPPER] = side, g
+            x, y = sized_pair(
+                tables, work.side[side], g, c, c, c, c, True, cost, np.inf, work.node, work.losses
+            )
+            loss = cost + x + y
+        value += loss
+    _note_both(work, f, t, value, tolerance)
+    return bool(value <= relaxed + tolerance)
 
 
 @kernel

@@ -23,6 +23,7 @@ from mipforest.searches.exact.covers import (
     MOST_PAIRS,
     PAIRS,
     PARTIAL,
+    RELAXED,
     SHARE,
     STOPPED,
     Cover,
@@ -31,7 +32,6 @@ from mipforest.searches.exact.covers import (
     leaf_below,
     middle,
     reach,
-    samples_between,
 )
 from mipforest.searches.exact.operations import Tables
 
@@ -74,7 +74,7 @@ STATE = np.dtype(
 TAKING, EVALUATING, CLOSING, REOPENING, ALL = range(5)
 
 #: How :func:`advance` ends, beside the ends of an evaluation: the pool or the heap is full; an interval was taken.
-POOL_FULL, TAKEN = 4, 5
+POOL_FULL, TAKEN = 5, 6
 
 #: Pairs that an evaluation takes of each side at first, for each feature; each further effort takes four times as many.
 #: A search of few pairs in all takes less, so that it comes to both sides of all features.
@@ -191,7 +191,8 @@ def _evaluate(
     )  # fmt: skip
     if end != FULL:
         work.counts[BEGUN] = 0
-    task.is_done = 0 if end == PARTIAL else 1
+    task.is_done = int(end != PARTIAL and end != RELAXED)
+    task.effort += end == PARTIAL
     return end
 
 
@@ -257,8 +258,7 @@ def _close(
     cutoff, t = s.state[0].known - tolerance, task.threshold
     f, low, high = task.feature, task.low, task.high
     left, right, effort = found[0].bound, found[1].bound, task.effort
-    if task.is_done == 0 or samples_between(tables, f, low, high) > 0:
-        effort += task.is_done == 0
+    if task.is_done == 0:
         _open(
             tables, s, f, t, t, left, right, (work.left, work.right), (0, 0), (size[0], size[1]), cutoff, cost, effort,
         )  # fmt: skip

@@ -30,8 +30,8 @@ class Tables(NamedTuple):
     restrict, leaf, pair
         Addresses of their operations.
     sized, restrict_sized, sized_pair
-        Where leaves have a least number of samples, tables that know their sizes, and addresses of their operations; the
-        restriction is 0 where that of the loss does it. Else of no use.
+        Where leaves have a least number of samples, tables that know their sizes, and addresses of operations on them;
+        the restriction is 0 where that of the loss does it. Else of no use.
     relaxes
         Whether these count samples of more rows than those that lose.
     N_min
@@ -101,7 +101,10 @@ def restrict(tables: Any, sides: Any, f: int, t: int) -> None:
 
 @operation
 def restrict_sized(tables: Any, sides: Any, f: int, t: int, low: int, high: int) -> None:
-    """Write the sizes of the rows below a threshold, and from another one on; without relaxation as :func:`restrict`."""
+    """Write whose samples leaves count: rows below ``high``, and from ``low`` on.
+
+    Tables that do not relax (:attr:`Tables.relaxes`) have their sides restricted to those at the threshold.
+    """
     raise NotImplementedError
 
 
@@ -132,10 +135,20 @@ def pair(
 
 @operation
 def sized_pair(
-    tables: Any, rows: Any, f: int, below: int, first: int, low: int, high: int, cost: float, totals: Any, out: Any
+    tables: Any,
+    rows: Any,
+    f: int,
+    below: int,
+    first: int,
+    low: int,
+    high: int,
+    cost: float,
+    totals: Any,
+    out: Any,
 ) -> tuple[float, float]:
-    """As :func:`pair`, for leaves of at least ``N_min`` samples: of the rows below ``high``, and of those from ``low`` on.
+    """As :func:`pair`, for leaves of at least ``N_min`` samples.
 
+    These are counted among the rows of the side below ``high`` in place of ``below``, and from ``low`` on.
     Tables that do not relax (:attr:`Tables.relaxes`) are asked where these are the rows of the pair.
     """
     raise NotImplementedError

@@ -39,7 +39,7 @@ from mipforest.searches.leaf_sums import KIND_OF, LABELS
 @entry
 def restrict_rows(tables: Tables, sides: Any, f: int, t: int) -> None:
     """As :func:`~mipforest.searches.exact.covers.restrict`, for callers that are not compiled."""
-    restrict(tables, sides, f, t)
+    restrict(tables, sides, f, t, t, t)
 
 
 class RowSubset(ABC):

@@ -2,9 +2,10 @@
 
 Tables hold every row once, in memory that grows with n p.
 
-**At least N_min samples in each leaf.** More rows may allow a split that fewer do not, so bounds are those of leaves of
-any size (:mod:`mipforest.searches.exact.covers`), by vector walks where these take the loss. Values are asked for
-rarely, where a bound is below the best value: by plain loops.
+**At least N_min samples in each leaf.** More rows may allow a split that fewer do not. These tables do not count
+samples of more rows than lose, as walks over classes do (:mod:`mipforest.searches.exact.covers`): bounds that other
+rows inherit are those of leaves of any size, by vector walks where these take the loss. Plain loops are asked for the
+values of single thresholds, where a bound leaves room below the best one.
 """
 
 from __future__ import annotations

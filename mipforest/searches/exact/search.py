@@ -434,7 +434,7 @@ def distinct_rows(problem: UnivariateProblem, *, merged: bool = True) -> tuple[D
     if of_classes:
         kind = kind_of(len(of), value[:, 1])
         if problem.N_min > 1:  # vectors of the same type count samples
-            kind = np.promote_types(kind, kind_of(len(of), size))
+            kind = np.promote_types(kind, kind_of(len(of), size.astype(np.float64)))
     elif isinstance(loss, SquaredLoss) and y.ndim == 1 and are_walked(weight, shifted):
         kind = np.dtype(np.float64) if fits else None
     elif not loss.has_sums:

@@ -715,7 +715,8 @@ def _sides_of(tables: Any) -> tuple[Any, Any]:
         both = (
             np.empty((p, p, N), tables.rank.dtype),
             np.empty((p, N), np.int16),
-            *(np.empty((p, N), tables.weight.dtype) for _ in range(2)),
+            np.empty((p, N), tables.weight.dtype),
+            np.empty((p, N), tables.size.dtype),
             np.empty((p, N), tables.penalty.dtype),
             np.empty(N, np.int64),
         )
@@ -760,7 +761,15 @@ def _all_rows(tables: Any) -> Any:
     if isinstance(tables, ManyClasses):
         never = np.full(6, -1, np.int64)
         return LabelPart(
-            tables.walk, tables.size, tables.rank, tables.walk, tables.weight, tables.size, tables.penalty, never, never
+            tables.walk,
+            tables.size,
+            tables.rank,
+            tables.walk,
+            tables.weight,
+            tables.size,
+            tables.penalty,
+            never,
+            never,
         )
     return SquaredSide(tables.rank, tables.walk, tables.penalty, np.zeros(0, np.int64), span)
 
@@ -805,7 +814,7 @@ def _binned_side(tables: BinnedTables, plain: PlainSide) -> BinnedSide:
 
 def _plain_side(tables: PlainTables, order: Int32Array) -> PlainSide:
     """Return a side of plain tables in some memory for its orders."""
-    (p, n), V = tables.rank.shape, tables.value.shape[1]
+    n, V = tables.rank.shape[1], tables.value.shape[1]
     listed = n if tables.kind == ABSOLUTE else 0
     return PlainSide(
         order,
