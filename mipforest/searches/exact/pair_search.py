@@ -351,7 +351,9 @@ class PairSearch(CoverSearch):
 
     def _roots(self, gap: float) -> list[int]:
         """Return the open roots in which a better tree may be, in the order of their trees of two levels."""
-        room = self._known - self.cost - max(self.tolerance, gap * abs(self._known))
+        room = self._known - self.cost
+        if np.isfinite(room):  # else no tree is known
+            room -= max(self.tolerance, gap * abs(self._known))
         is_open = self._is_open & (self._of_both < room)
         return [r for r in self._order if is_open[r]] if self._order else np.flatnonzero(is_open).tolist()
 

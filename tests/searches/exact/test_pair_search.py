@@ -14,6 +14,7 @@ from mipforest.objectives.leaf_losses import ClassLoss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches.exact import cover_search
 from mipforest.searches.exact import search as exact_module
+from mipforest.searches.exact.boxes import Box
 from mipforest.searches.exact.cover_search import CoverSearch
 from mipforest.searches.exact.covers import NO_LIMIT
 from mipforest.searches.exact.pair_counts import are_faster
@@ -209,3 +210,17 @@ def test_bounds_on_other_roots_never_exceed_what_their_sides_lose(pairs):
                 fresh._close_root(found)
             assert (fresh._of_side <= truth + 1e-9).all()
             assert (fresh._of_side[:, r] == truth[:, r]).all()
+
+
+@pytest.mark.parametrize("depth", [3, 4])
+@pytest.mark.parametrize("N_min", [10, 150])
+def test_a_gap_leaves_roots_open_where_no_tree_is_known(N_min, depth):
+    """Where the root has to split, one leaf is no tree to begin with; 150 of 200 samples are too many for two leaves."""
+    problem = indicators(4, N_min=N_min)
+    p, B = len(problem.thresholds.first) - 1, 2**depth - 1
+    box = Box(np.ones((B, p), dtype=bool), np.arange(B) == 0, np.full(p, -1))
+    found, exact = (exact_search(problem, depth, gap=gap, box=box.settled()) for gap in (1e-4, 0.0))
+    assert found.ended
+    assert (found.value == np.inf) == (N_min == 150)
+    assert found.value == exact.value == np.inf or same(found.value, exact.value)  # less than one error
+    assert found.bound == np.inf or at_most(found.bound, exact.value)
