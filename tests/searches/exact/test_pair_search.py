@@ -215,7 +215,7 @@ def test_bounds_on_other_roots_never_exceed_what_their_sides_lose(pairs):
 @pytest.mark.parametrize("depth", [3, 4])
 @pytest.mark.parametrize("N_min", [10, 150])
 def test_a_gap_leaves_roots_open_where_no_tree_is_known(N_min, depth):
-    """Where the root has to split, one leaf is no tree to begin with; two leaves of 150 samples are too many for 200."""
+    """Where the root has to split, one leaf is no tree; two leaves of 150 samples are too many for 200."""
     problem = indicators(4, N_min=N_min)
     p, B = len(problem.thresholds.first) - 1, 2**depth - 1
     box = Box(np.ones((B, p), dtype=bool), np.arange(B) == 0, np.full(p, -1))
