@@ -162,8 +162,6 @@ def kinds_of(name: str) -> list[Kind]:
     operations = [Kind(name, 2, *own) for own in product(classes, (1, 2), ("", FRACTIONS))]
     if cls.task == "classification":
         operations += [Kind(name, 2, *own, WHOLE) for own in product(classes, (1, 2))]
-        # With least leaf sizes, more than three classes of whole weights are summed as whole numbers.
-        operations.append(Kind(name, 2, 4, 2))
     # Loops over pairs are compiled for counts, for counts times weights of classes, and for sums.
     operations += [Kind(name, 3, K, indicators=True) for K in classes]
     if cls.task == "classification":
