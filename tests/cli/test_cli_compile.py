@@ -22,7 +22,7 @@ def test_what_is_compiled_is_there_afterwards(mipforest):
 
 def test_univariate_trees_have_all_kinds():
     kinds = kinds_of("oct")
-    assert len(set(kinds)) == len(kinds) == 20
+    assert len(set(kinds)) == len(kinds) == 19
     assert Kind("oct", 3) in kinds
     assert str(Kind("oct", 2, 3, 2, FRACTIONS)) == "oct, depth 2, three classes, least leaf, weights"
     assert {kind.classes for kind in kinds_of("ort")} == {2}
