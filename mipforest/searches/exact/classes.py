@@ -12,8 +12,8 @@ from mipforest.searches import implement, kernel, operation
 from mipforest.searches.exact.domains import has_to_split, usable
 from mipforest.searches.exact.walks import (
     CLASSES_AT_A_TIME,
-    FAR,
     choose_slots,
+    found_split,
     sums_of_both,
     walk_both,
     walk_both_sized,
@@ -329,15 +329,19 @@ def sized_pair(
             ranks[g], rows[g], rows[p + g], tables.penalty[g], steps, below, first, high, low, N, out
         )
         n_left, n_right = int(out[4]), int(out[5])
-        if on_left and out[0] >= -FAR:
+        if on_left and found_split(out[0], rows.itemsize):
             left = min(left, up_left - out[0], down_left + out[1])
-        if on_right and out[2] >= -FAR:
+        if on_right and found_split(out[2], rows.itemsize):
             right = min(right, up_right - out[2], down_right + out[3])
         # Leaves on both sides of a split that predict the same lose what one leaf does.
         if must_left and on_left and not none_left:
-            none_left = out[0] >= -FAR or _parts_none(tables, rows[p + g], 0, f, g, 0, below)
+            none_left = found_split(out[0], rows.itemsize) or _parts_none(
+                tables, rows[p + g], 0, f, g, 0, below
+            )
         if must_right and on_right and not none_right:
-            none_right = out[2] >= -FAR or _parts_none(tables, rows[p + g], 0, f, g, first, 2**31 - 1)
+            none_right = found_split(out[2], rows.itemsize) or _parts_none(
+                tables, rows[p + g], 0, f, g, first, 2**31 - 1
+            )
     left, right = cost + max(0.0, left), cost + max(0.0, right)
     # No rows are none too few where the split above may part none; a node that has to split may part none, too.
     if n_left >= N or (n_left == 0 and tables.parts_none != 0):
@@ -510,7 +514,7 @@ def _one_of_many(
                     ranks[g], labels[g], weight[g], size[g], penalty[g], steps, first, beyond, low, high, up, down, N,
                     out,
                 )  # fmt: skip
-                if out[0] < -FAR:
+                if not found_split(out[0], weight.itemsize):
                     continue
                 best = max(best, most)  # leaves on both sides of a split that predict the same
             else:

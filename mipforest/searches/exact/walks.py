@@ -58,9 +58,6 @@ PENALTY = {np.dtype(np.int16): 2**14, np.dtype(np.int32): 2**30, np.dtype(np.flo
 
 _I16, _I32, _I64, _DOUBLE = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 
-#: Sums of splits are nearer to 0.
-FAR = MAX_WEIGHT
-
 #: Rows of a vector of the squared loss, and how many the number of slots is a multiple of.
 WIDE_LANES = 8
 TWO_WIDE = 2 * WIDE_LANES
@@ -359,8 +356,8 @@ def walk_both_sized(
     least
         Least number of samples.
     out
-        Greatest and least sum of the left rows, then of the right ones: beyond :data:`FAR` where there is no such
-        split. Then the number of samples on both sides.
+        Greatest and least sum of the left rows, then of the right ones: see :func:`found_split`. Then the number of
+        samples on both sides.
     """
     i = types.int64
     signature = types.void(rank, walk, size, penalty, i, i, i, i, i, i, out)
@@ -404,6 +401,15 @@ def walk_both_sized(
         return context.get_dummy_value()
 
     return signature, generate
+
+
+@kernel
+def found_split(greatest: float, itemsize: int) -> bool:
+    """Return whether a sized walk has found a split, from the greatest sum and the size of the type of the weights.
+
+    A walk without one has, of whole numbers, less than any sum of weights, and else minus infinity.
+    """
+    return greatest > -np.inf if itemsize == 8 else greatest >= -MAX_WEIGHT
 
 
 @intrinsic  # type: ignore[untyped-decorator]

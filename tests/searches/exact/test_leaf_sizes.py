@@ -37,7 +37,8 @@ def problem_of(seed, n, *, N_min, n_values=12):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, n_values, (n, 1 + seed % 3)).astype(float)
     y = rng.integers(0, 2 + seed // 3 % 3, n)
-    weight = (np.ones(n), rng.integers(1, 20_000, n).astype(float), rng.choice([0.3, 1.0], n))[seed % 3]
+    fractions = rng.choice([0.3, 1.0], n) * (1.0, 1e10)[seed % 2]
+    weight = (np.ones(n), rng.integers(1, 20_000, n).astype(float), fractions)[seed % 3]
     thresholds = find_thresholds(Dataset.from_arrays(X, np.arange(float(n)), task="regression"))
     return UnivariateProblem(thresholds=thresholds, y=y, loss=ClassLoss(), weight=weight, N_min=N_min), X
 
