@@ -342,21 +342,23 @@ def sized_pair(
             none_right = found_split(out[2], rows.itemsize) or _parts_none(
                 tables, rows[p + g], 0, f, g, first, 2**31 - 1
             )
-    left, right = cost + max(0.0, left), cost + max(0.0, right)
-    # No rows are none too few where the split above may part none; a node that has to split may part none, too.
-    if n_left >= N or (n_left == 0 and tables.parts_none != 0):
-        leaf = min(up_left, down_left)
-        if not must_left:
-            left = min(left, leaf)
-        elif none_left:
-            left = min(left, leaf + cost)
-    if n_right >= N or (n_right == 0 and tables.parts_none != 0):
-        leaf = min(up_right, down_right)
-        if not must_right:
-            right = min(right, leaf)
-        elif none_right:
-            right = min(right, leaf + cost)
+    left = _or_leaf(tables, cost, left, min(up_left, down_left), n_left, must_left, none_left)
+    right = _or_leaf(tables, cost, right, min(up_right, down_right), n_right, must_right, none_right)
     return left, right
+
+
+@kernel
+def _or_leaf(
+    tables: TwoClasses, cost: float, split: float, leaf: float, n: int, must: bool, parts_none: bool
+) -> float:
+    """Return the least loss of the best split and of one leaf of n samples, or of a split that parts none of them."""
+    split = cost + max(0.0, split)
+    # No rows are none too few where the split above may part none.
+    if n < tables.N_min and (n > 0 or tables.parts_none == 0):
+        return split
+    if must:
+        return min(split, leaf + cost) if parts_none else split
+    return min(split, leaf)
 
 
 @kernel
