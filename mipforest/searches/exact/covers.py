@@ -329,19 +329,8 @@ def refine(
         weight_below = tables.weight_below[f]
         if low == high or abs(seen) != stamp:
             x, y = sized_pair(
-                tables,
-                rows,
-                f,
-                low,
-                high,
-                low,
-                high,
-                is_exact and low == high,
-                cost,
-                enough,
-                work.node,
-                work.losses,
-            )
+                tables, rows, f, low, high, low, high, is_exact and low == high, cost, enough, work.node, work.losses
+            )  # fmt: skip
             x, y = max(x, left), max(y, right)
             write_interval(cover, i, f, low, high, stamp, x, y)
             if x + y >= cutoff:

@@ -513,10 +513,12 @@ def _walked_tables(rows: DistinctRows) -> Any:
     label, weight = rows.value[:, 0].astype(np.int64), rows.value[:, 1]
     below = _below(rows, weight[:, None] * np.eye(rows.n_classes)[label]).astype(summed)
     tables: Any
+    # Beside gathered ranks, plain loops count samples.
+    is_sized = rows.N_min > 1 and not rows.is_gathered
     if rows.n_classes == 2:
         signed = np.where(label == 0, weight, -weight)
         walk = by_slot(signed[order], 0, rows.kind)
-        if rows.N_min > 1:
+        if is_sized:
             walk = np.concatenate([walk, by_slot(rows.size[order], 0, rows.kind)])
         tables = TwoClasses(ranks, walk, penalty, below, rows.n_values - 1, rows.N_min, 0, **any_split(p))
     else:
@@ -525,7 +527,7 @@ def _walked_tables(rows: DistinctRows) -> Any:
             ranks,
             by_slot(label[order], -1, np.int16),
             weights,
-            by_slot(rows.size[order], 0, rows.kind) if rows.N_min > 1 else weights,
+            by_slot(rows.size[order], 0, rows.kind) if is_sized else weights,
             penalty,
             below,
             rows.n_values - 1,
@@ -761,16 +763,8 @@ def _all_rows(tables: Any) -> Any:
     if isinstance(tables, ManyClasses):
         never = np.full(6, -1, np.int64)
         return LabelPart(
-            tables.walk,
-            tables.size,
-            tables.rank,
-            tables.walk,
-            tables.weight,
-            tables.size,
-            tables.penalty,
-            never,
-            never,
-        )
+            tables.walk, tables.size, tables.rank, tables.walk, tables.weight, tables.size, tables.penalty, never, never
+        )  # fmt: skip
     return SquaredSide(tables.rank, tables.walk, tables.penalty, np.zeros(0, np.int64), span)
 
 

@@ -13,10 +13,12 @@ from mipforest.heuristics.thresholds import find_thresholds
 from mipforest.objectives.leaf_losses import ClassLoss
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.searches import entry
+from mipforest.searches.exact import search as search_module
 from mipforest.searches.exact.classes import ManyClasses, TwoClasses
 from mipforest.searches.exact.cover_search import CoverSearch, OuterInterval
 from mipforest.searches.exact.covers import restrict, sized_pair
 from mipforest.searches.exact.domains import COLUMNS, MUST, OUT, ROOT, SIDE, UPPER
+from mipforest.searches.exact.gathered import GatheredTables
 from mipforest.searches.exact.plain import PlainTables
 from mipforest.searches.exact.search import rows_of
 from mipforest.searches.exact.tables import tables_of
@@ -162,3 +164,22 @@ def test_relaxed_sides_lose_no_more_than_those_of_other_thresholds(seed):
             assert at_most(left, least(rows.subset(rows.rank[f] < other)))
         if other <= t:
             assert at_most(right, least(rows.subset(rows.rank[f] >= other)))
+
+
+@pytest.mark.parametrize("seed", seeds(6, 60))
+def test_gathered_ranks_take_leaf_sizes(seed, monkeypatch):
+    monkeypatch.setattr(search_module, "MAX_BYTES", 0)
+    monkeypatch.setattr(search_module, "fit_bits", lambda times: False)
+    problem, X = problem_of(3 * seed, 14, N_min=2 + seed % 3, n_values=8)
+    rows, base = rows_of(problem)
+    assert isinstance(tables_of(rows).own, GatheredTables)
+
+    def cost(chosen):
+        return len(chosen) - np.bincount(problem.y[np.asarray(list(chosen))]).max()
+
+    search = CoverSearch(rows, 3, cost=0.0, tolerance=0.0, incumbent=np.inf)
+    assert search.solve()
+    assert same(search.incumbent + base, best_tree_value(X, cost, 3, 0.0, problem.N_min))
+    # Sizes are counted by plain loops: none stand behind the weights.
+    own = tables_of(rows).own
+    assert len(own.classes.walk) == len(own.row)
