@@ -115,6 +115,24 @@ class ChoiceRow:
         return self.most + ROUNDING * max(1.0, abs(self.most))
 
 
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """Features in which predictions of two classes never fall, or never rise.
+
+    Attributes
+    ----------
+    features, rises
+        (k,) the features, and whether the second class may follow the first one as the feature rises; else the first
+        may follow the second.
+    admits
+        Whether a tree for scaled features has no leaf of the wrong class beyond a split on one of them.
+    """
+
+    features: IntArray
+    rises: BoolArray
+    admits: Callable[[Tree], bool]
+
+
 class Completed(NamedTuple):
     """The best tree of a model among those with some splits.
 
@@ -164,6 +182,8 @@ class Restrictions:
     conflicts
         Of the (|B|,) features of nodes, -1 without a split, :data:`ANY` for any: nodes that may not all have theirs;
         ``None`` without any.
+    effects
+        Features with a monotone effect on predictions of two classes.
     asked
         Of a tree for scaled features: whether it satisfies a constraint that is none of the above.
     completion
@@ -182,6 +202,7 @@ class Restrictions:
     sums: LabelSums | None = None
     choices: tuple[ChoiceRow, ...] = ()
     conflicts: tuple[Callable[[IntArray], IntArray | None], ...] = ()
+    effects: tuple[Effect, ...] = ()
     asked: tuple[Callable[[Tree], bool], ...] = ()
     completion: Completion | None = None
     unreached: IntArray | None = None
@@ -203,15 +224,27 @@ class Restrictions:
         return replace(self, sums=sums if self.sums is None else self.sums.beside(sums))
 
     @property
+    def asking_effects(self) -> Restrictions:
+        """These, where monotone effects are asked of trees."""
+        asked = (*self.asked, *(effect.admits for effect in self.effects))
+        return replace(self, effects=(), asked=asked)
+
+    @property
+    def may_need_idle_splits(self) -> bool:
+        """Whether trees may need splits that change no prediction, or are listed."""
+        of_nodes = self.required or self.fixed or self.choices or self.conflicts
+        return bool(of_nodes or self.asked or self.completion or self.sums is not None)
+
+    @property
     def is_told(self) -> bool:
         """Whether all of them say what single nodes, paths, leaves and labels may have: a listing keeps these."""
         of_trees = self.budgets or self.required or self.splits or self.choices or self.conflicts
-        return not (of_trees or self.asked or self.completion)
+        return not (of_trees or self.effects or self.asked or self.completion)
 
     @property
     def is_even(self) -> bool:
         """Whether all nodes may split on the same features, none has to, and any number does."""
         even = bool((self.allowed == self.allowed[0]).all())
         of_nodes = self.fixed or self.splits or self.choices or self.conflicts
-        uneven = self.required or of_nodes or self.once is not None
+        uneven = self.required or of_nodes or self.effects or self.once is not None
         return even and not uneven

@@ -132,12 +132,16 @@ class Constraint(ABC):
         thresholds
             All thresholds of its data.
         """
+        return replace(own, asked=(*own.asked, self.asked_of_scaled(problem)))
+
+    def asked_of_scaled(self, problem: Built) -> Callable[[Tree], bool]:
+        """Return whether it admits a tree, of trees for scaled features."""
         encoding = problem.data.encoding
 
         def admits(tree: Tree) -> bool:
             return self.admits(tree.with_scaling(encoding.offset, encoding.scale), problem.data)
 
-        return replace(own, asked=(*own.asked, admits))
+        return admits
 
     @property
     def is_of_whole_tree(self) -> bool:

@@ -37,7 +37,7 @@ from mipforest.problem.constraints.constraint import (
     names,
 )
 from mipforest.problem.expressions import NotExpressed
-from mipforest.problem.restrictions import FixedSplit, Restrictions, SplitRow, UsedRow
+from mipforest.problem.restrictions import Effect, FixedSplit, Restrictions, SplitRow, UsedRow
 from mipforest.problem.structure import UnivariateProblem
 from mipforest.trees import Predictor, Topology, Tree
 
@@ -583,16 +583,30 @@ class Monotone(Constraint):
         """Return whether no leaf beyond a split on the column falls while one before it rises, as its rows have it."""
         if not isinstance(tree, Tree) or (np.count_nonzero(tree.w, axis=1) > 1).any():
             return super().admits(tree, data)
-        rises = dict(directions(data, self.feature))
+        rises = list(directions(data, self.feature))
         topology, leaf = Topology(tree.depth), np.asarray(tree.leaf_value, dtype=np.float64)
         leaf = leaf if leaf.ndim == 1 else leaf[:, self._number(data)]
         on_left, on_right = topology.leaf_reach_left.toarray() > 0, topology.leaf_reach_right.toarray() > 0
-        for t, j in enumerate(chosen_features(tree)):
-            if j in rises:
-                sign = 1.0 if rises[j] == self.increasing else -1.0
+        chosen = chosen_features(tree)
+        for j, rising in rises:
+            sign = 1.0 if rising == self.increasing else -1.0
+            for t in np.flatnonzero(chosen == j):
                 if (sign * leaf[on_left[:, t]]).max() > (sign * leaf[on_right[:, t]]).min():
                     return False
         return True
+
+    def restrict(self, own: Restrictions, problem: Built, thresholds: Thresholds) -> Restrictions:
+        """Leave trees with that effect, of two classes; of several targets it is asked of every tree."""
+        data = problem.data
+        found = list(directions(data, self.feature))
+        if len(data.classes) != 2 or data.targets:
+            return super().restrict(own, problem, thresholds)
+        effect = Effect(
+            features=np.array([j for j, _ in found], dtype=np.int64),
+            rises=np.array([rising == self.increasing for _, rising in found], dtype=bool),
+            admits=self.asked_of_scaled(problem),
+        )
+        return replace(own, effects=(*own.effects, effect))
 
     def _number(self, data: Dataset) -> int:
         """Return the number of its target."""

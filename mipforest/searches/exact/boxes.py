@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipforest.arrays import BoolArray, IntArray
-from mipforest.searches.exact.domains import COLUMNS, MUST, ONCE
+from mipforest.searches.exact.domains import COLUMNS, FALLS, MUST, ONCE, RISES
 from mipforest.trees.topology import subtree
 
 
@@ -29,11 +29,16 @@ class Box:
         (|B|,) whether a node has to split.
     group
         (p,) number of the group of each feature that comes once on a path, -1 for one that may come again.
+    leaf
+        (p,) ``2 * side + label`` of each feature below which that side of a node is a leaf with this label, of two
+        classes, and -1 of each other one; a node of the last level has the other label on the other side. ``None``
+        where there is none. It is not kept beside nodes that have to split.
     """
 
     allowed: BoolArray
     must: BoolArray
     group: IntArray
+    leaf: IntArray | None = None
 
     def settled(self) -> Box | None:
         """Return the same trees, with what follows for other nodes; ``None`` where there is none.
@@ -56,19 +61,32 @@ class Box:
 
     def allowed_below(self, side: int, f: int) -> BoolArray:
         """Return (p,) the features of the node on a side of the root, below a feature there."""
-        allowed: BoolArray = self.allowed[1 + side] & ~self._again(f)
+        allowed: BoolArray = self.allowed[1 + side] & ~self._again(f) & (self.label_below(side, f) < 0)
         return allowed
+
+    def label_below(self, side: int, f: int) -> int:
+        """Return the label of the leaf on a side of a node that splits on a feature, -1 where that may be any tree."""
+        if self.leaf is None or self.leaf[f] < 0 or self.leaf[f] // 2 != side:
+            return -1
+        return int(self.leaf[f] % 2)
+
+    def labels(self, f: int) -> tuple[int, int] | None:
+        """Return the labels left and right of a last node's split on a feature, ``None`` for any."""
+        if self.leaf is None or self.leaf[f] < 0:
+            return None
+        return (0, 1) if self.leaf[f] // 2 == self.leaf[f] % 2 else (1, 0)
 
     def below(self, side: int, f: int) -> Box | None:
         """Return the trees on a side of the root, below a feature there, settled; ``None`` where there is none."""
         nodes = subtree(1 + side, len(self.must))
-        return Box(self.allowed[nodes] & ~self._again(f), self.must[nodes], self.group).settled()
+        allowed = self.allowed[nodes] & ~self._again(f) & (self.label_below(side, f) < 0)
+        return replace(self, allowed=allowed, must=self.must[nodes]).settled()
 
     def above(self, n: int) -> Box | None:
         """Return the trees whose first n nodes alone split, settled; ``None`` where there is none."""
         if self.must[n:].any():
             return None
-        return Box(self.allowed[:n], self.must[:n], self.group).settled()
+        return replace(self, allowed=self.allowed[:n], must=self.must[:n]).settled()
 
     def _again(self, f: int) -> BoolArray:
         """Return (p,) the features that may not come below one."""
@@ -97,6 +115,9 @@ class Box:
             if depth == 3:
                 must[side] = self.must[1 + side]
         use[0, 0, p + ONCE] = bool((self.group >= 0).any())
+        for f in range(p):
+            if (labels := self.labels(f)) is not None:
+                use[:, :, f] *= RISES if labels == (0, 1) else FALLS
         return use, self.group.astype(np.int64), must
 
 

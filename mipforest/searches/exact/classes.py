@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mipforest.arrays import IntArray
 from mipforest.searches import implement, kernel, operation
-from mipforest.searches.exact.domains import has_to_split, usable
+from mipforest.searches.exact.domains import FALLS, RISES, UPPER, has_to_split, labels_of_leaves, usable
 from mipforest.searches.exact.walks import (
     CLASSES_AT_A_TIME,
     choose_slots,
@@ -44,6 +44,8 @@ class TwoClasses(NamedTuple):
     N_min, parts_none
         Least number of samples in a leaf, and whether a node above the last level may have a split that parts none of
         its rows, as it may have to split.
+    leaf
+        (p,) which side below a feature is one leaf, and of which label (:mod:`mipforest.searches.exact.domains`).
     """
 
     rank: NDArray[Any]
@@ -53,6 +55,7 @@ class TwoClasses(NamedTuple):
     last: IntArray
     N_min: int
     parts_none: int
+    leaf: IntArray
     use: NDArray[np.uint8]
     group: IntArray
 
@@ -251,6 +254,18 @@ def leaf_below(tables: Any, f: int, t: int, right: bool) -> float:
 
 
 @kernel
+def _leaf_of_two(tables: TwoClasses, f: int, t: int, right: bool) -> float:
+    """As :func:`leaf_below`, of two classes: the label may be given."""
+    given = tables.leaf[f]
+    if given < 0 or (given >= 2) != right:
+        return leaf_below(tables, f, t, right)
+    # The other class is wrong.
+    other = 1 - given % 2
+    w = float(tables.below[f, t, other])
+    return float(tables.below[f, tables.below.shape[1] - 1, other]) - w if right else w
+
+
+@kernel
 def pair(
     tables: Any, rows: NDArray[Any], f: int, below: int, first: int, cost: float,
     enough: float,  # noqa: ARG001
@@ -281,21 +296,29 @@ def _pair_of_two(
     down_left, down_right = out[1] - up_left, out[3] - up_right
     high_left, low_left, high_right, low_right = 0.0, 0.0, 0.0, 0.0
     any_left, any_right = False, False
+    given = tables.leaf[int(out[UPPER])]
     for g in range(p):
-        on_left = usable(tables.use, tables.group, out, 0, g)
-        on_right = usable(tables.use, tables.group, out, 1, g)
+        on_left = given // 2 != 0 and usable(tables.use, tables.group, out, 0, g)
+        on_right = given // 2 != 1 and usable(tables.use, tables.group, out, 1, g)
         if not (on_left or on_right):
             continue
         walk_both(ranks[g], rows[g], tables.penalty[g], steps, below, first, out)
         if on_left:
-            any_left = True
-            high_left, low_left = max(high_left, float(out[0])), min(low_left, float(out[1]))
+            any_left, labels = True, labels_of_leaves(tables.use, out, 0, g)
+            if labels != FALLS:
+                high_left = max(high_left, float(out[0]))
+            if labels != RISES:
+                low_left = min(low_left, float(out[1]))
         if on_right:
-            any_right = True
-            high_right, low_right = max(high_right, float(out[2])), min(low_right, float(out[3]))
+            any_right, labels = True, labels_of_leaves(tables.use, out, 1, g)
+            if labels != FALLS:
+                high_right = max(high_right, float(out[2]))
+            if labels != RISES:
+                low_right = min(low_right, float(out[3]))
     left = max(0.0, min(up_left - high_left, down_left + low_left))
     right = max(0.0, min(up_right - high_right, down_right + low_right))
-    leaf_left, leaf_right = min(up_left, down_left), min(up_right, down_right)
+    leaf_left = _leaf_with(up_left, down_left, given, 0)
+    leaf_right = _leaf_with(up_right, down_right, given, 1)
     if has_to_split(tables.use, out, 0):
         leaf_left = np.inf if not any_left else leaf_left + cost
     if has_to_split(tables.use, out, 1):
@@ -304,6 +327,14 @@ def _pair_of_two(
         min(leaf_left, cost + left) if any_left else leaf_left,
         min(leaf_right, cost + right) if any_right else leaf_right,
     )
+
+
+@kernel
+def _leaf_with(up: float, down: float, given: int, side: int) -> float:
+    """Return the loss of one leaf on a side: the label may be given."""
+    if given // 2 != side:
+        return min(up, down)
+    return down if given % 2 == 0 else up
 
 
 @kernel
@@ -320,9 +351,10 @@ def sized_pair(
     left, right, n_left, n_right = np.inf, np.inf, -1, -1
     none_left, none_right = False, False
     must_left, must_right = has_to_split(tables.use, out, 0), has_to_split(tables.use, out, 1)
+    given = tables.leaf[int(out[UPPER])]
     for g in range(p):
-        on_left = usable(tables.use, tables.group, out, 0, g)
-        on_right = usable(tables.use, tables.group, out, 1, g)
+        on_left = given // 2 != 0 and usable(tables.use, tables.group, out, 0, g)
+        on_right = given // 2 != 1 and usable(tables.use, tables.group, out, 1, g)
         if n_left >= 0 and not (on_left or on_right):
             continue
         walk_both_sized(
@@ -330,9 +362,11 @@ def sized_pair(
         )
         n_left, n_right = int(out[4]), int(out[5])
         if on_left and found_split(out[0], rows.itemsize):
-            left = min(left, up_left - out[0], down_left + out[1])
+            labels = labels_of_leaves(tables.use, out, 0, g)
+            left = min(left, _with_labels(up_left - out[0], down_left + out[1], labels))
         if on_right and found_split(out[2], rows.itemsize):
-            right = min(right, up_right - out[2], down_right + out[3])
+            labels = labels_of_leaves(tables.use, out, 1, g)
+            right = min(right, _with_labels(up_right - out[2], down_right + out[3], labels))
         # Leaves on both sides of a split that predict the same lose what one leaf does.
         if must_left and on_left and not none_left:
             none_left = found_split(out[0], rows.itemsize) or _parts_none(
@@ -342,9 +376,21 @@ def sized_pair(
             none_right = found_split(out[2], rows.itemsize) or _parts_none(
                 tables, rows[p + g], 0, f, g, first, 2**31 - 1
             )
-    left = _or_leaf(tables, cost, left, min(up_left, down_left), n_left, must_left, none_left)
-    right = _or_leaf(tables, cost, right, min(up_right, down_right), n_right, must_right, none_right)
+    leaf_left, leaf_right = (
+        _leaf_with(up_left, down_left, given, 0),
+        _leaf_with(up_right, down_right, given, 1),
+    )
+    left = _or_leaf(tables, cost, left, leaf_left, n_left, must_left, none_left)
+    right = _or_leaf(tables, cost, right, leaf_right, n_right, must_right, none_right)
     return left, right
+
+
+@kernel
+def _with_labels(rising: float, falling: float, labels: int) -> float:
+    """Return the loss of a split whose leaves may have some labels, by its loss with each."""
+    if labels == RISES:
+        return rising
+    return falling if labels == FALLS else min(rising, falling)
 
 
 @kernel
@@ -554,7 +600,15 @@ def _fits_leaf(
     return False
 
 
-implement(TwoClasses, restrict, restrict_sized, leaf_below, pair, sized_pair, pair_by_ranks=_pair_of_two)
+implement(
+    TwoClasses,
+    restrict,
+    restrict_sized,
+    pair,
+    sized_pair,
+    leaf_below=_leaf_of_two,
+    pair_by_ranks=_pair_of_two,
+)
 implement(
     ManyClasses,
     leaf_below,

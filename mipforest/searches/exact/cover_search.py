@@ -295,7 +295,9 @@ class CoverSearch:
 
     def _tables(self, known: LossTables | None) -> Any:
         tables, box = known or tables_of(self.rows), self.box
-        return tables if box is None else tables.masked(*box.masks(), parts_none=box.may_part_none)
+        if box is None:
+            return tables
+        return tables.masked(*box.masks(), parts_none=box.may_part_none, leaf=box.leaf)
 
     # ------------------------------------------------------------------ what is known
 
@@ -691,6 +693,13 @@ class CoverSearch:
                 if bounds[side] == np.inf or self.is_stopped:
                     ended = ended and bounds[side] == np.inf
                     continue
+                if self.box is not None and (label := self.box.label_below(side, f)) >= 0:
+                    loss = rows.leaf_of(label)
+                    if not number:
+                        bounds[side] = max(bounds[side], loss)
+                    if number + 1 == len(passes):
+                        values[side] = loss
+                    continue
                 # A part of the interval goes on with what is found here beside the other side's bound of all of it.
                 other = bounds[1 - side] if number else (interval.right, interval.left)[side]
                 part = type(self)(
@@ -982,7 +991,10 @@ class CoverSearch:
                 continue
             f, t = nodes[node] if node < len(nodes) else (-1, -1)
             if f < 0:
-                value += rows.leaf()
+                label = -1
+                if self.box is not None and node > 0:
+                    label = self.box.label_below((node - 1) % 2, nodes[(node - 1) // 2][0])
+                value += rows.leaf() if label < 0 else rows.leaf_of(label)
                 continue
             value += self.cost
             right = rows.rank[f] >= t
@@ -1044,6 +1056,8 @@ class CoverSearch:
             if t not in here:
                 continue
             members, path = here.pop(t)
+            if t > 0 and box.label_below((t - 1) % 2, path[-1]) >= 0:
+                continue
             if 2 * t + 1 < B or self.depth == 1:
                 f, threshold = given.get(t, (-1, -1))
             else:
@@ -1059,7 +1073,8 @@ class CoverSearch:
         """Return the best split of a node of the last level; -1 where a leaf loses no more."""
         best = np.inf if box.must[node] else rows.leaf() - self.tolerance
         above, found = {int(box.group[f]) for f in path} - {-1}, (-1, -1)
-        for f, values in enumerate(rows.splits(self.cost, parts_none=True)):
+        labels = None if box.leaf is None else [box.labels(f) for f in range(len(box.leaf))]
+        for f, values in enumerate(rows.splits(self.cost, parts_none=True, labels=labels)):
             if box.allowed[node, f] and int(box.group[f]) not in above and len(values):
                 t = int(values.argmin())
                 if values[t] < best:

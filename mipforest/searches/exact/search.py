@@ -110,11 +110,20 @@ def search_for(rows: DistinctRows, depth: int) -> type[CoverSearch]:
     return PairSearch if are_faster(rows, depth) else CoverSearch
 
 
-def _search_within(rows: DistinctRows, depth: int, most_splits: int | None) -> Callable[..., CoverSearch]:
-    """Return the search for some rows and levels, or the one that keeps a limit on the number of splits."""
+def _search_within(
+    rows: DistinctRows, depth: int, most_splits: int | None, box: Box | None = None
+) -> Callable[..., CoverSearch]:
+    """Return the search for some rows and levels, or the one that keeps a limit on splits, or leaves with labels."""
+    if box is not None and box.leaf is not None:
+        return CoverSearch
     if most_splits is None:
         return search_for(rows, depth)
     return partial(LimitedPairSearch, most_splits=most_splits)
+
+
+def takes_leaves(problem: UnivariateProblem, depth: int) -> bool:
+    """Return whether :func:`exact_search` takes boxes with leaves whose label is given (:attr:`Box.leaf`)."""
+    return depth > 1 and rows_of(in_whole_units(problem))[0].is_of_two
 
 
 def takes_most_splits(problem: UnivariateProblem, depth: int, box: Box | None = None) -> bool:
@@ -131,6 +140,7 @@ def compile_kernels(
     depth: int = 3,
     *,
     most_splits: int | None = None,
+    box: Box | None = None,
 ) -> float:
     """Load what a search of a problem runs, or compile it; that of errors and squares where no problem is given.
 
@@ -143,7 +153,7 @@ def compile_kernels(
             is_long = real is not None and real.rank.size >= LONG
             rows = tiny_rows(loss, real)
             for levels in (2,) if depth == 2 else (3,) if depth > 2 else ():
-                kind = CoverSearch if real is None else _search_within(real, levels, most_splits)
+                kind = CoverSearch if real is None else _search_within(real, levels, most_splits, box)
                 # Deeper, sides of few rows have no bins.
                 for some in (rows, replace(rows, n_bins=0)) if rows.n_bins and depth > 3 else (rows,):
                     search = kind(some, levels, cost=0.0, tolerance=0.0, incumbent=np.inf)
@@ -246,9 +256,10 @@ def exact_search(
         ``most_nodes``, and what their preparation is excluded from. Value and bound are the same; of equally good
         trees it may be another one.
     box
-        Trees to search among, settled: up to depth 4. Without it, all. Where it has no tree, the bound is infinite. At
-        depth 3 of a box, or of some features, what searches of more trees have proven before is taken over: value and
-        bound are the same; of equally good trees it may be another one.
+        Trees to search among, settled: up to depth 4; with leaves where :func:`takes_leaves` says so, on this machine
+        alone. Without it, all. Where it has no tree, the bound is infinite. At depth 3 of a box, or of some features,
+        what searches of more trees have proven before is taken over: value and bound are the same; of equally good
+        trees it may be another one.
     most_splits
         Most splits of a tree, where :func:`takes_most_splits` says so; a cluster is not asked then.
 
@@ -276,8 +287,10 @@ def exact_search(
         return np.maximum(0.0, (bound + base) / unit - slack * ROUNDING)
 
     cost, tolerance, lost = problem.split_cost, slack * TOLERANCE * unit, ""
-    on_workers = dask is not None and depth >= LEAST_ON_WORKERS and most_nodes is None and most_splits is None
-    kind = SlicedSearch if on_workers else _search_within(rows, depth, most_splits)
+    has_leaves = box is not None and box.leaf is not None
+    on_workers = dask is not None and depth >= LEAST_ON_WORKERS and most_nodes is None
+    on_workers = on_workers and most_splits is None and not has_leaves
+    kind = SlicedSearch if on_workers else _search_within(rows, depth, most_splits, box)
     known = best * unit - base
     # Of all trees, what is found does not depend on what was searched before.
     is_part = box is not None or thresholds.whole is not None
@@ -314,7 +327,7 @@ def exact_search(
             max_pairs=most_nodes,
         )
         by_threshold = found.by_threshold(thresholds.first)
-    if depth == KEPT_DEPTH:
+    if depth == KEPT_DEPTH and not has_leaves:
         keep_sides(problem, base, box, found.evaluated)
     chosen = None
     if found.splits is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,7 +27,7 @@ from mipforest.searches.exact.counted import (
     write_bits,
 )
 from mipforest.searches.exact.covers import INTERVAL, NO_LIMIT, OF_SIDE, Cover, CoverWorkspace
-from mipforest.searches.exact.domains import OUT, any_split
+from mipforest.searches.exact.domains import OUT, any_split, no_leaves
 from mipforest.searches.exact.gathered import GatheredSide, GatheredTables
 from mipforest.searches.exact.operations import RowsAtWork, Side, Tables, address_for, side_of
 from mipforest.searches.exact.plain import (
@@ -133,6 +134,12 @@ class DistinctRows:
         return self.of_classes and self.kind is not None and self.kind.kind == "i"
 
     @property
+    def is_of_two(self) -> bool:
+        """Whether tables of these rows are those of two classes, whose walks take labels of leaves."""
+        other = self.is_gathered or self.is_counted or self.n_bins > 0
+        return self.of_classes and self.n_classes == 2 and self.kind is not None and not other
+
+    @property
     def multiplicity(self) -> FloatArray:
         """(n,) weights of classes in units: whole numbers, where these are, or there are units."""
         weight = self.value[:, 1]
@@ -161,6 +168,11 @@ class DistinctRows:
             return 0.0
         weight, y = self.value[self.order[-1], 0], self.target[self.order[-1]]
         return self.loss.baseline(y, weight)
+
+    def leaf_of(self, label: int) -> float:
+        """Return the loss of one leaf with all rows that predicts a label, of classes; infinite if it is too small."""
+        is_small = self.N_min > 1 and self.size.sum() < self.N_min
+        return np.inf if is_small else float(self.statistics[:, label].sum())
 
     @property
     def moved(self) -> FloatArray:
@@ -221,10 +233,13 @@ class DistinctRows:
                 best, split = float(values[i]), (f, int(rank[last[i]]) + 1)
         return split
 
-    def splits(self, cost: float, *, parts_none: bool = False) -> list[FloatArray]:
+    def splits(
+        self, cost: float, *, parts_none: bool = False, labels: Sequence[tuple[int, int] | None] | None = None
+    ) -> list[FloatArray]:
         """Return the value of every threshold of each feature, with one leaf on each side; infinite if too small.
 
-        A leaf without samples is too small as well, unless splits may part none.
+        A leaf without samples is too small as well, unless splits may part none. ``labels`` (p,), of classes, are those
+        of the leaves left and right of each feature's splits, where they are given.
         """
         values, (p, n) = [], self.rank.shape
         if n == 0:
@@ -245,7 +260,11 @@ class DistinctRows:
             else:
                 sums = of_each[:, self.order[f]].cumsum(axis=1)
                 left = sums[:, below - 1] * (below > 0)
-                loss = self.loss_of(left.T) + self.loss_of((sums[:, -1:] - left).T)
+                right, given = sums[:, -1:] - left, None if labels is None else labels[f]
+                if given is None:
+                    loss = self.loss_of(left.T) + self.loss_of(right.T)
+                else:
+                    loss = left[given[0]] + right[given[1]]
             # Rows that lose nothing may be missing: where any size will do, none is too small.
             fewer = np.minimum(size, self.size.sum() - size)
             small = (fewer < self.N_min) & (self.N_min > 1) & ((fewer > 0) | (not parts_none))
@@ -326,12 +345,20 @@ class LossTables:
         return side if sized is None else side._replace(sized=words_of(_at_work(self.sized, sized)))
 
     def masked(
-        self, use: NDArray[np.uint8], group: IntArray, must: NDArray[np.uint8], *, parts_none: bool
+        self,
+        use: NDArray[np.uint8],
+        group: IntArray,
+        must: NDArray[np.uint8],
+        *,
+        parts_none: bool,
+        leaf: IntArray | None = None,
     ) -> LossTables:
         """Return the same tables with masks; see :mod:`mipforest.searches.exact.domains`.
 
-        ``parts_none`` tells whether a split that parts none of the samples of an upper node counts, too.
+        ``parts_none`` tells whether a split that parts none of the samples of an upper node counts, too. ``leaf`` (p,),
+        of two classes, tells which sides are leaves.
         """
+        assert leaf is None or isinstance(self.own, TwoClasses)
 
         def with_masks(tables: Any) -> Any:
             if isinstance(tables, GatheredTables):
@@ -342,6 +369,8 @@ class LossTables:
                 return CellTables(with_masks(tables.binned))
             if isinstance(tables, PlainTables | TwoClasses | ManyClasses):
                 tables = tables._replace(parts_none=int(parts_none))
+            if leaf is not None:
+                tables = tables._replace(leaf=leaf)
             return tables._replace(use=use, group=group)
 
         own, sized = with_masks(self.own), self.sized
@@ -520,7 +549,9 @@ def _walked_tables(rows: DistinctRows) -> Any:
         walk = by_slot(signed[order], 0, rows.kind)
         if is_sized:
             walk = np.concatenate([walk, by_slot(rows.size[order], 0, rows.kind)])
-        tables = TwoClasses(ranks, walk, penalty, below, rows.n_values - 1, rows.N_min, 0, **any_split(p))
+        tables = TwoClasses(
+            ranks, walk, penalty, below, rows.n_values - 1, rows.N_min, 0, no_leaves(p), **any_split(p)
+        )
     else:
         weights = by_slot(weight[order], 0, rows.kind)
         tables = ManyClasses(

@@ -46,7 +46,13 @@ def check_stated(problem: ProblemData) -> None:
         nothing = Restrictions.none(problem.topology.n_branches, problem.data.p, charged.N_min)
         own = constraint.restrict(nothing, problem, charged.thresholds)
         of_several = bool(problem.data.targets) and own.sums is not None
-        if own.asked or own.choices or of_several or isinstance(constraint, LabelRows | NodeRows | TreeRows):
+        if (
+            own.effects
+            or own.asked
+            or own.choices
+            or of_several
+            or isinstance(constraint, LabelRows | NodeRows | TreeRows)
+        ):
             others.append(str(constraint))
     if others:
         raise Unsupported(

@@ -34,6 +34,12 @@ box exceeds the limit, the box falls into parts by what a node costs.
 box falls into parts: that of the trees whose node :math:`t_k` differs from it, and whose nodes :math:`t_1` to
 :math:`t_{k-1}` do not. Where trees are listed, nodes are told apart by what they split on beforehand.
 
+**A monotone effect** of a feature on predictions of two classes: below each split on it all leaves on the left predict
+the one class, or all leaves on the right the other one. A side whose leaves predict the same is as well one leaf, so
+the feature has a copy, and the box is that of the trees in which the left side below the one, and the right side below
+the other, is a leaf with its label (:class:`~mipforest.searches.exact.boxes.Box`). Where a tree may need a split that
+changes no prediction, as a node is given one, and where trees are listed, the effect is asked of trees.
+
 **Anything else** that a constraint asks of a tree: the trees of a box are listed by rising objective, until the first
 that satisfies it (:mod:`mipforest.searches.exact.nearly_optimal`). Splits between two leaves of one label are not
 listed: where a tree with such a split satisfies what is asked of trees, the tree without it does.
@@ -93,7 +99,7 @@ SMALL = 1e-6
 
 def refusal(problem: ProblemData) -> str:
     """Say which restrictions of a problem are not kept; empty where all are."""
-    restrictions, depth = problem.restrictions, problem.topology.depth
+    restrictions, depth = problem.restrictions.asking_effects, problem.topology.depth
     reads_labels = restrictions.sums is not None or restrictions.asked
     sizes = list(map(len, problem.data.target_classes))
     if reads_labels and sizes and math.prod(sizes) > MAX_COMBINATIONS:
@@ -192,6 +198,8 @@ class Constrained:
     ----------
     driver
         Of a problem against whose restrictions :func:`refusal` has nothing.
+    lists
+        Whether its trees are to be listed.
 
     Attributes
     ----------
@@ -207,12 +215,12 @@ class Constrained:
         Whether a cluster was asked to search.
     """
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, *, lists: bool = False) -> None:
         self.driver, self.problem, self.settings = driver, driver.problem, driver.settings
-        self.incumbent, self.restrictions = driver.incumbent, driver.problem.restrictions
+        self.incumbent = driver.incumbent
         charged = self.problem.structure
         assert isinstance(charged, UnivariateProblem)
-        own = self.restrictions
+        self.restrictions = own = _with_effects(self.problem, lists)
         thresholds, of = charged.thresholds, charged.thresholds.feature
         # By node whose thresholds are told apart, the sets of those that it may have, each a feature behind the others
         # where it is not all thresholds of its feature.
@@ -225,6 +233,11 @@ class Constrained:
             node: {copy_of.get(tuple(one.tolist()), int(of[one[0]])): one for one in own_sets}
             for node, own_sets in parts.items()
         }
+        may_rise, may_fall = _directions(own)
+        # A feature in which predictions may not do both has a copy: below one the left side is a leaf, below the other
+        # the right one.
+        one_way = np.flatnonzero((may_rise ^ may_fall) & (n_of > 0)).tolist()
+        sets += [np.arange(thresholds.first[j], thresholds.first[j + 1]) for j in one_way]
         #: (q',) the threshold of the problem that each of theirs is.
         self._given = np.concatenate([np.zeros(0, dtype=np.int64), *sets])
         if sets:
@@ -236,6 +249,11 @@ class Constrained:
         self._origin = np.array(
             [*range(charged.thresholds.n_features), *(of[one[0]] for one in sets)], dtype=np.int64
         )
+        #: (p,) what a split on each leaves of its node's sides, as boxes have it.
+        self._leaf = np.full(len(self._origin), -1)
+        for j, k in zip(one_way, range(len(self._origin) - len(one_way), len(self._origin)), strict=True):
+            on_left = int(may_fall[j])  # its label; the right side has the other one
+            self._leaf[j], self._leaf[k] = on_left, 2 + (1 - on_left)
         self._budgets = tuple(
             replace(row, groups=tuple(map(self._copies, row.groups))) for row in own.budgets
         )
@@ -414,6 +432,8 @@ class Constrained:
         """Return the limit on splits that the search of a box keeps itself; ``None`` where it keeps none."""
         from mipforest.searches.exact.search import takes_most_splits
 
+        if within is not None and within.leaf is not None:
+            return None
         most, n_nodes = self._most_splits, len(self.restrictions.allowed if within is None else within.must)
         if most >= (n_nodes if within is None else int(within.allowed.any(axis=1).sum())):
             return None
@@ -454,6 +474,9 @@ class Constrained:
         allowed = np.zeros((B, len(self._origin)), dtype=bool)
         allowed[:, : own.allowed.shape[1]] = own.allowed
         must = np.isin(np.arange(B), [split.node for split in own.fixed if split.must])
+        # A last node has both labels given.
+        for k in np.flatnonzero(self._leaf >= 2).tolist():
+            allowed[: B // 2, k] = own.allowed[: B // 2, self._origin[k]]
         for node, parts in self._parts_of.items():
             allowed[node] = False
             for column, part in parts.items():
@@ -886,7 +909,7 @@ class Constrained:
     def _is_even(self, box: _Subproblem, features: IntArray) -> bool:
         """Return whether all nodes of a box may split on the same features, any number of times, and none has to."""
         allowed = box.allowed[:, features]
-        once = self._once[features].max(initial=-1) >= 0
+        once = self._once[features].max(initial=-1) >= 0 or self._leaf[features].max(initial=-1) >= 0
         return not once and not box.must.any() and bool((allowed == allowed[0]).all())
 
     def _tree(
@@ -959,7 +982,8 @@ class Constrained:
         if outcome.chosen is not None:
             chosen = np.full(self.problem.topology.n_branches, -1)
             chosen[: len(outcome.chosen)] = outcome.chosen
-            tree = self._tree(chosen, numbers, as_it_is=box is not None)
+            labels = None if within is None or within.leaf is None else _labels(charged, chosen, within)
+            tree = self._tree(chosen, numbers, labels, as_it_is=box is not None)
         if self._price and tree is not None:
             self.incumbent.offer(tree)  # the best one of the box may be another one
         return Solved(outcome.bound - paid, tree, outcome.ended)
@@ -983,7 +1007,7 @@ class Constrained:
 
         budget, depth = self.problem.budget, depth or self.problem.topology.depth
         if not self.nodes:
-            compile_kernels(budget, charged, depth)
+            compile_kernels(budget, charged, depth, box=within)
         # A cluster is prepared for one long search, not for each of hundreds of boxes; it keeps no limit on splits.
         long = not self._number and depth >= LEAST_ON_WORKERS and most_splits is None
         dask = self.settings.dask if long else None
@@ -1010,7 +1034,8 @@ class Constrained:
         from mipforest.searches.exact.boxes import Box
 
         features = self._features(box)
-        return Box(box.allowed[:, features], box.must, self._once[features]).settled()
+        leaf = self._leaf[features] if self._leaf[features].max(initial=-1) >= 0 else None
+        return Box(box.allowed[:, features], box.must, self._once[features], leaf).settled()
 
     def _limited(
         self, charged: UnivariateProblem, numbers: IntArray, box: _Subproblem | None = None
@@ -1142,8 +1167,11 @@ class Constrained:
             )
             order = np.argsort(trees.value, kind="stable")
             for k in order[trees.value[order] > seen].tolist():
-                if trees.value[k] >= self.incumbent.value or self.driver.over():
+                if trees.value[k] >= self.incumbent.value:
                     break
+                if self.driver.over():  # this one and those behind it are not asked
+                    all_below = trees.ended and trees.whole and not completes
+                    return Solved(max(proven, float(trees.value[k])) if all_below else proven, None, ended=False)
                 labels = trees.label[k] if charged.predicts_class and not frees_labels else None
                 tree = self._tree(trees.chosen[k], numbers, labels, as_it_is=box is not None or completes)
                 self.nodes += 1
@@ -1155,8 +1183,6 @@ class Constrained:
                     return Solved(max(proven, float(trees.value[k])), None, ended=True)
             if not (trees.ended and trees.whole) or unproven:
                 return Solved(proven, None, ended=False)
-            if completes and self.driver.over():  # not all that are listed were completed
-                return Solved(proven, None, ended=False)
             proven, seen = max(proven, min(within, self.incumbent.value)), within
             if within >= self.incumbent.value:
                 return Solved(self.incumbent.value, None, ended=True)
@@ -1166,6 +1192,51 @@ class Constrained:
             if completes:
                 return Solved(proven, None, ended=False, step=step)
         return Solved(proven, None, ended=False)
+
+
+def _with_effects(problem: ProblemData, lists: bool) -> Restrictions:
+    """Return the restrictions of a problem; monotone effects are asked of trees where boxes do not keep them."""
+    from mipforest.searches.exact.search import takes_leaves
+
+    own, charged = problem.restrictions, problem.structure
+    assert isinstance(charged, UnivariateProblem)
+    keeps = own.effects and not (lists or own.may_need_idle_splits)
+    if keeps and takes_leaves(replace(charged, N_min=own.N_min), problem.topology.depth):
+        # Where predictions neither rise nor fall, no split changes them.
+        may_rise, may_fall = _directions(own)
+        return own.forbidding(np.flatnonzero(~(may_rise | may_fall)), None)
+    return own.asking_effects
+
+
+def _directions(own: Restrictions) -> tuple[BoolArray, BoolArray]:
+    """Return (p,) the features in which predictions may rise, and those in which they may fall."""
+    may_rise, may_fall = np.ones((2, own.allowed.shape[1]), dtype=bool)
+    for effect in own.effects:
+        may_rise[effect.features[~effect.rises]] = False
+        may_fall[effect.features[effect.rises]] = False
+    return may_rise, may_fall
+
+
+def _labels(charged: UnivariateProblem, chosen: IntArray, box: Box) -> IntArray:
+    """Return the labels (|L|,) of the leaves of a tree of a box: those that cost least, where none is given."""
+    B, thresholds = len(chosen), charged.thresholds
+    nodes, X = np.zeros(2 * B + 1, dtype=np.int64), thresholds.X[thresholds.group]
+    here = {0: (np.arange(len(X)), -1)}
+    for node in range(2 * B + 1):
+        members, given = here[node]
+        label = given if given >= 0 else int(charged.statistics[members].sum(axis=0).argmin())
+        nodes[node] = label
+        if node >= B:
+            continue
+        k = chosen[node]
+        if k < 0:
+            here[2 * node + 1] = here[2 * node + 2] = members, label
+            continue
+        f = int(thresholds.feature[k])
+        right = X[members, f] >= thresholds.value[k]
+        for side, part in enumerate((members[~right], members[right])):
+            here[2 * node + 1 + side] = part, given if given >= 0 else box.label_below(side, f)
+    return nodes[B:]
 
 
 def _may_split(box: _Subproblem) -> int:

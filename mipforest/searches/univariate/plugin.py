@@ -107,7 +107,8 @@ class ExactSearch(TreeSearch):
         if problem.constraints and (problem.unfinished or problem.is_stated):
             from mipforest.searches.univariate.constrained import Constrained
 
-            return Constrained(Driver(self, problem, SolveSettings(), None)).list_trees(**asked)
+            driver = Driver(self, problem, SolveSettings(), None)
+            return Constrained(driver, lists=True).list_trees(**asked)
         return list_trees(charged, depth, **asked)
 
     def search(
