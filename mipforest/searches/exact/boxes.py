@@ -94,6 +94,12 @@ class Box:
         return again
 
     @property
+    def is_even(self) -> bool:
+        """Whether all nodes may split on the same features, any number of times, and none has to."""
+        alike = bool((self.allowed == self.allowed[0]).all())
+        return alike and not self.must.any() and self.leaf is None and self.group.max(initial=-1) < 0
+
+    @property
     def may_part_none(self) -> bool:
         """Whether a split that parts none of its node's samples may be worth its cost.
 

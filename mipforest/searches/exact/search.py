@@ -134,6 +134,11 @@ def takes_most_splits(problem: UnivariateProblem, depth: int, box: Box | None = 
     return are_counted(rows) and are_faster(rows, depth)
 
 
+def is_slowed_by_leaves(problem: UnivariateProblem, depth: int) -> bool:
+    """Return whether the search without such leaves is by sums over pairs of thresholds, which do not take them."""
+    return search_for(rows_of(in_whole_units(problem))[0], depth) is PairSearch
+
+
 def compile_kernels(
     budget: TimeBudget,
     problem: UnivariateProblem | None = None,

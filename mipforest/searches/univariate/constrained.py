@@ -90,6 +90,9 @@ MOST_LISTED, FIRST_STEP, GROWTH = 200_000, 0.01, 4.0
 #: grows a tree first.
 FAST_DEPTH, LONG = 2, 100_000
 
+#: Share of the time left for the search without monotone effects, which comes first where it is a faster one.
+EFFECTS_SHARE = 0.3
+
 #: Share of the time left for each tree that is found without a proof; its random starts, and kicks of each.
 GUESS_SHARE, GUESSES, KICKS = 0.05, 4, 8
 
@@ -269,6 +272,8 @@ class Constrained:
             self._once = np.where(of_group[1 + self._once] > 1, self._once, -1)
         self.bound, self.nodes, self.ended, self.why_none = 0.0, 0, False, ""
         self.on_workers = False
+        #: Levels of searches that were compiled, and whether within monotone effects.
+        self._compiled = set[tuple[int, bool]]()
         self._closed, self._number = np.inf, 0
         #: Most splits of a tree; whether searches of boxes keep this limit, or else the price of a split, in units of
         #: the objective.
@@ -289,7 +294,7 @@ class Constrained:
         if first is not None:
             self._offer_cart(first)
             self._offer_shallower(first)
-            first = self._with_price(first)
+            first = self._with_price(self._without_effects(first))
         open_boxes = [] if first is None else [first]
         while open_boxes and not self.driver.over():
             box = heapq.heappop(open_boxes)
@@ -380,6 +385,34 @@ class Constrained:
                     self.incumbent.offer(found.tree)
                 return
             parts += [settled for own in divided if (settled := self._settled(own)) is not None]
+
+    def _without_effects(self, box: _Subproblem) -> _Subproblem:
+        """Return the box of all trees, with a bound by those without monotone effects, where these are searched faster.
+
+        The best of them is offered: it may be monotone.
+        """
+        from mipforest.searches.exact.search import is_slowed_by_leaves
+
+        if self._leaf.max(initial=-1) < 0 or self.problem.topology.depth <= FAST_DEPTH or self.driver.over():
+            return box
+        plain = replace(box, allowed=box.allowed & (self._leaf < 2))
+        (charged, numbers), within = self._charged(plain), self._within(plain, with_effects=False)
+        if (
+            within is None
+            or not len(numbers)
+            or not is_slowed_by_leaves(charged, self.problem.topology.depth)
+        ):
+            return box
+        until = monotonic() + EFFECTS_SHARE * self.driver.left
+        found = self._searched(
+            charged,
+            self.incumbent.value,
+            None if within.is_even else within,
+            on_progress=lambda _, bound, nodes: self._report(np.inf, bound, nodes) or monotonic() >= until,
+        )
+        if found.chosen is not None:
+            self.incumbent.offer(self._tree(found.chosen, numbers))
+        return replace(box, bound=max(box.bound, found.bound))
 
     def _with_price(self, box: _Subproblem) -> _Subproblem:
         """Return the box of all trees, with a bound by the best price of a limit on the number of splits.
@@ -1006,7 +1039,9 @@ class Constrained:
         from mipforest.searches.exact.search import LEAST_ON_WORKERS, compile_kernels, exact_search
 
         budget, depth = self.problem.budget, depth or self.problem.topology.depth
-        if not self.nodes:
+        kind = depth, within is not None and within.leaf is not None
+        if kind not in self._compiled:
+            self._compiled.add(kind)
             compile_kernels(budget, charged, depth, box=within)
         # A cluster is prepared for one long search, not for each of hundreds of boxes; it keeps no limit on splits.
         long = not self._number and depth >= LEAST_ON_WORKERS and most_splits is None
@@ -1029,12 +1064,12 @@ class Constrained:
         self.driver.lost = self.driver.lost or outcome.lost
         return outcome
 
-    def _within(self, box: _Subproblem) -> Box | None:
+    def _within(self, box: _Subproblem, *, with_effects: bool = True) -> Box | None:
         """Return a box as searches take it, of the features that some node may split on; ``None`` without a tree."""
         from mipforest.searches.exact.boxes import Box
 
         features = self._features(box)
-        leaf = self._leaf[features] if self._leaf[features].max(initial=-1) >= 0 else None
+        leaf = self._leaf[features] if with_effects and self._leaf[features].max(initial=-1) >= 0 else None
         return Box(box.allowed[:, features], box.must, self._once[features], leaf).settled()
 
     def _limited(
@@ -1171,7 +1206,9 @@ class Constrained:
                     break
                 if self.driver.over():  # this one and those behind it are not asked
                     all_below = trees.ended and trees.whole and not completes
-                    return Solved(max(proven, float(trees.value[k])) if all_below else proven, None, ended=False)
+                    return Solved(
+                        max(proven, float(trees.value[k])) if all_below else proven, None, ended=False
+                    )
                 labels = trees.label[k] if charged.predicts_class and not frees_labels else None
                 tree = self._tree(trees.chosen[k], numbers, labels, as_it_is=box is not None or completes)
                 self.nodes += 1
