@@ -1043,8 +1043,9 @@ class Constrained:
         if kind not in self._compiled:
             self._compiled.add(kind)
             compile_kernels(budget, charged, depth, box=within)
-        # A cluster is prepared for one long search, not for each of hundreds of boxes; it keeps no limit on splits.
-        long = not self._number and depth >= LEAST_ON_WORKERS and most_splits is None
+        # A cluster is prepared for one long search, not for each of hundreds of boxes; it keeps no limit on splits, and
+        # no monotone effect.
+        long = not self._number and depth >= LEAST_ON_WORKERS and most_splits is None and not kind[1]
         dask = self.settings.dask if long else None
         self.on_workers = self.on_workers or dask is not None
         outcome = exact_search(
