@@ -32,7 +32,7 @@ class Box:
     leaf
         (p,) ``2 * side + label`` of each feature below which that side of a node is a leaf with this label, of two
         classes, and -1 of each other one; a node of the last level has the other label on the other side. ``None``
-        where there is none. It is not kept beside nodes that have to split.
+        where there is none. Trees with splits that change no prediction are left out, also where nodes have to split.
     """
 
     allowed: BoolArray

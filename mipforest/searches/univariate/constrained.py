@@ -396,12 +396,10 @@ class Constrained:
         if self._leaf.max(initial=-1) < 0 or self.problem.topology.depth <= FAST_DEPTH or self.driver.over():
             return box
         plain = replace(box, allowed=box.allowed & (self._leaf < 2))
-        (charged, numbers), within = self._charged(plain), self._within(plain, with_effects=False)
-        if (
-            within is None
-            or not len(numbers)
-            or not is_slowed_by_leaves(charged, self.problem.topology.depth)
-        ):
+        (charged, numbers), within = self._charged(plain), self._box(plain, with_effects=False).settled()
+        if within is None or not len(numbers):
+            return box
+        if not is_slowed_by_leaves(charged, self.problem.topology.depth):
             return box
         until = monotonic() + EFFECTS_SHARE * self.driver.left
         found = self._searched(
@@ -428,7 +426,7 @@ class Constrained:
             return box
         self._most_splits = most
         charged, numbers = self._charged(box)
-        own = None if self._is_even(box, self._features(box)) else box
+        own = None if self._is_even(box) else box
         limit = self._limit_of_search(charged, None if own is None else self._within(own))
         if limit is not None:
             self._keeps_limit = True
@@ -545,7 +543,7 @@ class Constrained:
         """
         box = replace(self._everything(), must=must)
         box.allowed &= allowed[:, self._origin]
-        own = None if self._is_even(box, self._features(box)) else box
+        own = None if self._is_even(box) else box
         some, _ = self._charged(box)
         within = self._within(box) if own is not None else None
         if not len(some.thresholds) or (own is not None and within is None):
@@ -566,7 +564,7 @@ class Constrained:
         box = self._settled(self._everything())
         assert box is not None
         (charged, numbers), here = self._charged(box), self._features(box)
-        own = None if self._is_even(box, here) else self._within(box)
+        own = None if self._is_even(box) else self._within(box)
         of_columns = None if columns is None else columns[self._origin[here]]
         found = list_trees(charged, self.problem.topology.depth, box=own, columns=of_columns, **asked)
         return replace(found, chosen=self._among_all(found.chosen, numbers))
@@ -837,7 +835,7 @@ class Constrained:
         own = self.restrictions
         more = self._required or own.splits or own.choices or own.conflicts or own.completion
         few_features = self._number or len(here) < 3 or all(row.paid(everything) <= row.limit for row in rows)
-        if few_features or more or not self._is_even(box, here):
+        if few_features or more or not self._is_even(box):
             return None
         member = [np.array([np.isin(here, group) for group in row.groups]).T for row in rows]
         # Features that are in the same groups of all limits are one: they are paid together.
@@ -896,7 +894,7 @@ class Constrained:
         Without ``lists``, trees of the box are not listed where a gap is left.
         """
         charged, numbers = self._charged(box)
-        own = None if self._is_even(box, self._features(box)) else box
+        own = None if self._is_even(box) else box
         if box.step:
             return self._listed(charged, numbers, Solved(box.bound, None, ended=False), own, box.step)
         if self.restrictions.sums is None:
@@ -939,11 +937,9 @@ class Constrained:
         """Return the features that some node of a box may split on."""
         return np.flatnonzero(box.allowed.any(axis=0) & (np.diff(self.charged.thresholds.first) > 0))
 
-    def _is_even(self, box: _Subproblem, features: IntArray) -> bool:
-        """Return whether all nodes of a box may split on the same features, any number of times, and none has to."""
-        allowed = box.allowed[:, features]
-        once = self._once[features].max(initial=-1) >= 0 or self._leaf[features].max(initial=-1) >= 0
-        return not once and not box.must.any() and bool((allowed == allowed[0]).all())
+    def _is_even(self, box: _Subproblem) -> bool:
+        """Return whether the search takes a box as all trees on its features."""
+        return self._box(box).is_even
 
     def _tree(
         self, chosen: IntArray, numbers: IntArray, labels: IntArray | None = None, *, as_it_is: bool = False
@@ -1065,13 +1061,17 @@ class Constrained:
         self.driver.lost = self.driver.lost or outcome.lost
         return outcome
 
-    def _within(self, box: _Subproblem, *, with_effects: bool = True) -> Box | None:
+    def _within(self, box: _Subproblem) -> Box | None:
         """Return a box as searches take it, of the features that some node may split on; ``None`` without a tree."""
+        return self._box(box).settled()
+
+    def _box(self, box: _Subproblem, *, with_effects: bool = True) -> Box:
+        """Return a box on the features that some node may split on, with monotone effects or without."""
         from mipforest.searches.exact.boxes import Box
 
         features = self._features(box)
         leaf = self._leaf[features] if with_effects and self._leaf[features].max(initial=-1) >= 0 else None
-        return Box(box.allowed[:, features], box.must, self._once[features], leaf).settled()
+        return Box(box.allowed[:, features], box.must, self._once[features], leaf)
 
     def _limited(
         self, charged: UnivariateProblem, numbers: IntArray, box: _Subproblem | None = None
