@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, get_type_hints
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from mipforest.errors import NotAllowed, closest
 from mipforest.time_budget import ReportLine, TimeBudget
@@ -273,5 +275,11 @@ def one_blas_thread() -> AbstractContextManager[object]:
     Products of a tree's nodes are small: more threads wait for each other, ten times as long as they compute where the
     processors are busy. Solvers have threads of their own.
     """
-    limited: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="blas")
+    limited: AbstractContextManager[object] = _thread_pools(len(sys.modules)).limit(limits=1, user_api="blas")
     return limited
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(_n_modules: int) -> ThreadpoolController:
+    """Return the thread pools of loaded libraries, looked for again once more modules are loaded."""
+    return ThreadpoolController()

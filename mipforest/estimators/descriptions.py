@@ -77,7 +77,7 @@ def _is_ours(cls: type) -> bool:
 def _assembled(owner: type, written: str) -> str:
     known: dict[str, Parameter] = {}
     for name in getattr(owner, "_formulations", ()):
-        known = parameters_of(get_formulation(name)) | known
+        known = {**parameters_of(get_formulation(name)), **known}
     described, attributes = _entries(owner, "Parameters"), _entries(owner, "Attributes")
     signature = inspect.signature(owner.__init__).parameters  # type: ignore[misc] # of the class as it is
     # The depth, what the class describes itself, then what it has from others.

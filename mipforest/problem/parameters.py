@@ -10,7 +10,9 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, get_type_hints
 
 import numpy as np
@@ -665,14 +667,16 @@ class Parameter:
         return value != self.default and self.kind.may_name_file(value)
 
 
-def parameters_of(cls: type) -> dict[str, Parameter]:
+@cache  # every new formulation asks, and reading type hints takes a millisecond
+def parameters_of(cls: type) -> Mapping[str, Parameter]:
     """Return all hyperparameters that a dataclass declares with :func:`parameter`, by name."""
     hints = get_type_hints(cls)
-    return {
+    known = {
         field.name: Parameter(field.name, _kind(field, hints), field.default, field.metadata["help"])
         for field in dataclasses.fields(cls)
         if "help" in field.metadata
     }
+    return MappingProxyType(known)
 
 
 def _kind(field: dataclasses.Field[Any], hints: Mapping[str, Any]) -> ParameterKind:

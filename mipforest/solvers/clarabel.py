@@ -158,7 +158,12 @@ def _run(form: MatrixForm, free: BoolArray, settings: SolveSettings) -> tuple[An
     h = np.concatenate([upper[equal], upper[below], -lower[above]])
     cones = [clarabel.ZeroConeT(n_equal), clarabel.NonnegativeConeT(n_inequal)]
     solver = clarabel.DefaultSolver(
-        sparse.csc_matrix(P), _sign(form) * gradient[free], sparse.csc_matrix(G), h, cones, _native(settings)
+        sparse.csc_matrix(P),
+        _sign(form) * gradient[free],
+        sparse.csc_matrix(G),
+        h,
+        cones,
+        native_settings(settings),
     )
     if settings.log is not None:
         solver.print_to_file(str(writable(settings.log)))
@@ -170,7 +175,8 @@ def _identity(n: int) -> SparseMatrix:
     return sparse.csr_array((np.ones(n), np.arange(n), np.arange(n + 1)), shape=(n, n))
 
 
-def _native(settings: SolveSettings) -> Any:
+def native_settings(settings: SolveSettings) -> Any:
+    """Return Clarabel's settings for ours."""
     import clarabel
 
     native = clarabel.DefaultSettings()

@@ -11,16 +11,21 @@ from tolerance import same
 
 from formulations.margot import HfsMargot, Margot, SfsMargot
 from mipforest.data import Dataset
+from mipforest.heuristics import node_problems
 from mipforest.heuristics.linear_starts import (
     exact_sparse_split,
     local_svm,
     svm_path,
 )
 from mipforest.heuristics.node_problems import NodeProblems, Split, bias_if_empty, margin_split
+from mipforest.objectives.losses import HINGE, PiecewiseLinearLoss
 from mipforest.trees import Topology
 from mipforest.trees.sides import SIDE_TOLERANCE, into_a_gap, keep_sides
 
 EPSILON = 1e-3
+
+#: Values of two solutions, each optimal within the solver's gap.
+TWO_GAPS = 2e-6
 
 
 # ------------------------------------------------------------------ the paper's starts
@@ -269,3 +274,28 @@ def test_two_classes_are_needed():
     three = Dataset.from_arrays(np.random.default_rng(0).random((6, 2)), np.repeat([0, 1, 2], 2))
     with pytest.raises(ValueError, match="3 classes"):
         local_svm(three, Topology(2), NodeProblems(np.ones(3), EPSILON))
+
+
+# ------------------------------------------------------------------ node problems
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_small_problem_is_solved_as_its_model_is(monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(2, 40)), int(rng.integers(1, 6))
+    X = np.round(rng.random((n, p)), 2)
+    sign = np.where(X.sum(axis=1) + 0.5 * rng.standard_normal(n) > p / 2, 1.0, -1.0)
+    lines = [HINGE, PiecewiseLinearLoss(np.array([1.0, 0.8]), np.array([-1.0, -0.5]))]
+    asked = {"loss": lines[seed % 2], "epsilon": EPSILON, "weight": rng.choice([0.5, 1.0, 2.0], n)}
+    if seed % 3:
+        scores = X @ rng.standard_normal(p)
+        asked |= {"right": scores > np.median(scores), "kept": rng.random(n) < 0.7}
+    if seed % 5 == 0:
+        asked["right"] = rng.random(n) < 0.5  # mostly no hyperplane keeps these sides
+    C = float(10.0 ** rng.uniform(-3, 3))
+    direct = margin_split(X, sign, C, **asked)
+    monkeypatch.setattr(node_problems, "_small_split", lambda *_: (None, False))
+    declared = margin_split(X, sign, C, **asked)
+    assert (direct is None) == (declared is None)
+    if direct is not None:
+        assert direct.value == pytest.approx(declared.value, rel=TWO_GAPS, abs=TWO_GAPS)
