@@ -44,6 +44,7 @@ from mipforest.problem.repair import (
     feasible_values,
     rebuilt_with_cutoff,
     refined_within,
+    why_infeasible,
 )
 from mipforest.problem.result import Result
 from mipforest.problem.tree_search import (
@@ -244,9 +245,25 @@ class Problem(ProblemData):
         """Return the tree to start from; of a tree search's name, its best tree after a share of the time."""
         return started(self, start, seed).tree
 
-    def start_values(self, tree: Predictor) -> tuple[Values | None, list[str]]:
-        """Encode a start tree as feasible values; see :func:`~mipforest.problem.repair.feasible_start`."""
-        return feasible_start(self, tree)
+    def start_values(
+        self, tree: Predictor, *, may_search: bool = False, seed: int = 0
+    ) -> tuple[Values | None, list[str]]:
+        """Encode a start tree as feasible values, repaired where it breaks a row.
+
+        Parameters
+        ----------
+        tree
+            For scaled features.
+        may_search, seed
+            Whether a search that keeps all constraints may find another tree in its place, and its seed: that of the
+            default start, which looks at none. A tree that a user gives is repaired.
+
+        Returns
+        -------
+        values, warnings
+            As for :func:`~mipforest.problem.repair.feasible_start`.
+        """
+        return _start_values(self, tree, may_search=may_search, seed=seed)
 
     def checked(self, solution: Solution) -> Result:
         """Decode and check a solution from elsewhere, as :meth:`solve` does with its solver's."""
@@ -304,7 +321,16 @@ def solve_problem(
         known = problem.at_least(least, within)
         if problem.unfinished:
             return _unfinished(known, solver, tree, settings.gap)
-        values, warnings = (None, []) if tree is None else feasible_start(problem, tree)
+        values, warnings = (
+            (None, [])
+            if tree is None
+            else _start_values(
+                problem,
+                tree,
+                may_search=settings.start == "default" and settings.time_limit != 0,
+                seed=settings.seed,
+            )
+        )
     with budget.phase("solve"):
         if prover and values is not None and proven_before(known, values, settings.gap):
             limited, solution = known, start_proven(known, solver, values, prover)
@@ -321,6 +347,37 @@ def solve_problem(
     with budget.phase("check"):
         result = _checked(limited, solution, settings, (*problem.instance.notes, *budget.notes, *warnings))
     return replace(result, phase_seconds=budget.seconds)
+
+
+def _start_values(
+    problem: ProblemData, tree: Predictor, *, may_search: bool, seed: int
+) -> tuple[Values | None, list[str]]:
+    """Encode a start tree as feasible values; see :meth:`Problem.start_values`.
+
+    The search of univariate trees mostly ends in the share of the time that a start has; where it does not, the
+    repaired tree may be better, as it nearly always is beside searches of hyperplanes. What the search proves is left
+    out: the solver that was asked is to prove.
+    """
+    search = Auto().choose(problem, SolveSettings())[0] if may_search and problem.constraints else None
+    if not (isinstance(search, TreeSearch) and search.complete) or not (why := why_infeasible(problem, tree)):
+        return feasible_start(problem, tree)
+    found, values, value = search.start_for(problem, tree, seed=seed), None, np.inf
+    if found.tree is not None:
+        value = problem.formulation.evaluate(found.tree, problem.instance)
+        # It may be worth more than what the model's limits were derived from.
+        whole = rebuilt_with_cutoff(problem, value) or problem
+        values = feasible_values(whole, found.tree)
+    if values is None or (
+        value > found.within and not same_value(value, found.within, problem.objective_unit)
+    ):
+        repaired, warnings = feasible_start(problem, tree)
+        objective = problem.model.objective
+        if values is None or (repaired is not None and objective(repaired) < objective(values)):
+            return repaired, warnings
+    return values, [
+        f"the start tree violates the model: {why}",
+        f"it is replaced by the best tree of {search.name} within the constraints",
+    ]
 
 
 def solve_by_rows(

@@ -165,7 +165,7 @@ def feasible_start(problem: ProblemData, tree: Predictor) -> tuple[Values | None
     values = feasible_values(problem, tree)
     if values is not None:
         return values, []
-    warnings = [f"the start tree violates the model: {_why_infeasible(problem, tree)}"]
+    warnings = [f"the start tree violates the model: {why_infeasible(problem, tree)}"]
     if problem.budget.expired:
         return None, [*warnings, "it is dropped: no time is left to repair it"]
     if contradictory(problem):
@@ -323,7 +323,8 @@ def feasible_values(problem: ProblemData, tree: Predictor) -> Values | None:
     return None if problem.worst_violation(values) else values
 
 
-def _why_infeasible(problem: ProblemData, tree: Predictor) -> str:
+def why_infeasible(problem: ProblemData, tree: Predictor) -> str:
+    """Say which row a tree breaks; empty where it breaks none."""
     values = problem.encoded(tree)
     absent = [name for name in problem.model.variables if name not in values]
     if absent:

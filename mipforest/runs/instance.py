@@ -120,7 +120,9 @@ def write_instance(
     start_path, description = instance_files(path)
     form = problem.model.matrix()
     tree = problem.start_tree(start, seed=seed)
-    values, warnings = (None, []) if tree is None else problem.start_values(tree)
+    values, warnings = (
+        (None, []) if tree is None else problem.start_values(tree, may_search=start == "default", seed=seed)
+    )
     x = None if values is None else form.to_point(values)
     objective = None if x is None else form.objective(x)
     written = form

@@ -19,8 +19,8 @@ def all_are_large(monkeypatch):
 
 def samples(task="classification"):
     rng = np.random.default_rng(3)
-    X = np.round(rng.random((14, 3)), 2)
-    y = X[:, 0] + X[:, 1] + 0.3 * rng.standard_normal(14)
+    X = np.round(rng.random((10, 3)), 2)
+    y = X[:, 0] + X[:, 1] + 0.3 * rng.standard_normal(10)
     y = y if task == "regression" else (y > np.median(y)).astype(int)
     return Dataset.from_arrays(X, y, features=["a", "b", "c"], task=task)
 

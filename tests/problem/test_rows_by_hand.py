@@ -23,7 +23,7 @@ from mipforest.problem.constraints import (
 NAMES = ["a", "b", "c"]
 
 
-def built(model, parameters, depth, seed=0, n=16):
+def built(model, parameters, depth, seed=0, n=12):
     rng = np.random.default_rng(seed)
     X = np.round(rng.random((n, 3)), 2)
     y = X[:, 0] + X[:, 1] + 0.3 * rng.standard_normal(n)
@@ -109,8 +109,8 @@ def test_they_are_read_and_kept(model, parameters, write, expected, seed):
 
 def share(problem):
     predicted = problem.formulation.expressions(problem.model, problem.instance).predicted(1)
-    problem.model.add("few_of_it", predicted.sum() <= 5)
-    problem.model.add("some_of_it", predicted[:8].sum() >= 2)
+    problem.model.add("few_of_it", predicted.sum() <= 4)
+    problem.model.add("some_of_it", predicted[:6].sum() >= 2)
 
 
 @pytest.mark.first_cases(1)
@@ -128,8 +128,8 @@ def test_sums_over_labels_are_read(seed):
     assert rows.status == "optimal"
     assert same(result.objective, rows.objective)
     chosen = np.asarray(result.tree.predict(problem.data.X_raw)) == 1
-    assert chosen.sum() <= 5  # exact: a count
-    assert chosen[:8].sum() >= 2  # exact: a count
+    assert chosen.sum() <= 4  # exact: a count
+    assert chosen[:6].sum() >= 2  # exact: a count
     again = problem.with_only(problem.constraints).solve(time_limit=60, gap=1e-6)
     assert same(again.objective, rows.objective)
 
