@@ -359,9 +359,12 @@ def _start_values(
     out: the solver that was asked is to prove.
     """
     search = Auto().choose(problem, SolveSettings())[0] if may_search and problem.constraints else None
-    if not (isinstance(search, TreeSearch) and search.complete) or not (why := why_infeasible(problem, tree)):
+    if not (isinstance(search, TreeSearch) and search.complete):
         return feasible_start(problem, tree)
-    found, values, value = search.start_for(problem, tree, seed=seed), None, np.inf
+    values = feasible_values(problem, tree)
+    if values is not None:
+        return values, []
+    found, value = search.start_for(problem, tree, seed=seed), np.inf
     if found.tree is not None:
         value = problem.formulation.evaluate(found.tree, problem.instance)
         # It may be worth more than what the model's limits were derived from.
@@ -375,7 +378,7 @@ def _start_values(
         if values is None or (repaired is not None and objective(repaired) < objective(values)):
             return repaired, warnings
     return values, [
-        f"the start tree violates the model: {why}",
+        f"the start tree violates the model: {why_infeasible(problem, tree)}",
         f"it is replaced by the best tree of {search.name} within the constraints",
     ]
 
