@@ -354,12 +354,12 @@ def _start_values(
 ) -> tuple[Values | None, list[str]]:
     """Encode a start tree as feasible values; see :meth:`Problem.start_values`.
 
-    The search of univariate trees mostly ends in the share of the time that a start has; where it does not, the
-    repaired tree may be better, as it nearly always is beside searches of hyperplanes. What the search proves is left
-    out: the solver that was asked is to prove.
+    The search of univariate trees mostly ends in the share of the time that a start has; where a search does not, the
+    repaired tree may be better, as it is for hyperplanes without a feature. What the search proves is left out: the
+    solver that was asked is to prove.
     """
     search = Auto().choose(problem, SolveSettings())[0] if may_search and problem.constraints else None
-    if not (isinstance(search, TreeSearch) and search.complete):
+    if not isinstance(search, TreeSearch):
         return feasible_start(problem, tree)
     values = feasible_values(problem, tree)
     if values is not None:

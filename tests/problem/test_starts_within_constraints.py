@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
-from tolerance import at_least, same
+from tolerance import at_least, at_most, same
 
 import mipforest
 from mipforest.data import Dataset
 from mipforest.problem.constraints import AtMostFeatures, AtMostSplits, Forbid, MinLeaf, OncePerPath, Recall
+
+#: What the search may miss of the optimum.
+GAP = 1e-4
 
 NAMES = ["a", "b", "c", "d"]
 BY = "it is replaced by the best tree of exact-search within the constraints"
@@ -48,6 +51,19 @@ def test_the_start_is_the_optimum_of_the_search(model, kind):
     assert problem.worst_violation(values) == ""
     assert same(problem.model.objective(values), best.objective)
     assert not warnings or warnings[1] == BY
+
+
+@pytest.mark.parametrize("constraints", [[Recall("1", 1.0)], [Recall("1", 0.8), MinLeaf(2)]], ids=str)
+def test_beside_a_search_that_has_not_ended_the_better_tree_is_taken(constraints):
+    problem = built("margot", seed=2, n=12)
+    problem.constrain(*constraints)
+    tree = problem.start_tree()
+    searched, _ = problem.start_values(tree, may_search=True)
+    repaired, _ = problem.start_values(tree)
+    assert problem.worst_violation(searched) == ""
+    assert repaired is None or at_most(
+        problem.model.objective(searched), problem.model.objective(repaired) * (1 + GAP)
+    )
 
 
 def test_a_solver_begins_with_it_and_proves_by_itself():
