@@ -211,6 +211,10 @@ def test_features_of_data():
     assert diabetes["target_mean"] == pytest.approx(found.y.mean(), rel=WRITTEN)
 
 
+#: Distributions whose rows charge tangents of the loss, which lie below it: the tree of the rows is no better.
+TANGENTS = ("ogrs",)
+
+
 def confirm(name, number, folder):
     """Draw an instance, solve it by what ``auto`` takes and by HiGHS, and compare the optima."""
     spec = spec_of(name, read_distribution(name).draw("easy", 11, number))
@@ -221,7 +225,10 @@ def confirm(name, number, folder):
     # Each is within its gap of the optimum.
     slack = 2 * DEFAULT_GAP * max(1.0, abs(found.objective))
     assert at_most(other.objective, found.objective + slack)
-    assert at_least(other.objective, found.objective - slack)
+    if name in TANGENTS:
+        assert at_least(problem.checked(other).evaluated_objective, found.objective - slack)
+    else:
+        assert at_least(other.objective, found.objective - slack)
 
 
 @pytest.mark.parametrize("name", ["oct-parity", "quantile"])
