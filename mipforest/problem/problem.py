@@ -355,8 +355,8 @@ def _start_values(
     """Encode a start tree as feasible values; see :meth:`Problem.start_values`.
 
     The search of univariate trees mostly ends in the share of the time that a start has; where a search does not, the
-    repaired tree may be better, as it is for hyperplanes without a feature. What the search proves is left out: the
-    solver that was asked is to prove.
+    repaired tree may be better, as it mostly is for hyperplanes that may not use a feature. What the search proves is
+    left out: the solver that was asked is to prove.
     """
     search = Auto().choose(problem, SolveSettings())[0] if may_search and problem.constraints else None
     if not isinstance(search, TreeSearch):
