@@ -707,8 +707,8 @@ five splits has, by the splits here:
 
 Default parameters, fitted to training and validation samples: 300 trees of the forest, scikit-learn's
 `HistGradientBoostingClassifier`, and where they are installed FIGS and HSTree (20 leaves, shrinkage by
-cross-validation) of `imodels`, EBM of `interpret` with 4 outer bags (by default 14, which take up to four minutes a
-fit), and ConTree of `pytrees-rs`: the tree of depth 3 of least training errors, with 5 samples in a leaf, in at most
+cross-validation) of `imodels`, EBM of `interpret` with {bags} outer bags (by default 14, which take up to four minutes
+a fit), and ConTree of `pytrees-rs`: the tree of depth 3 of least training errors, with 5 samples in a leaf, in at most
 {seconds:g} s.{missing}
 
 {beside}
@@ -807,6 +807,7 @@ def page(results: Results) -> str:
         missing=f" Not measured: {', '.join(missing)}." if missing else "",
         beside=of_methods(found, list(BESIDE), [CART, "base"]),
         seconds=PROOF_SECONDS,
+        bags=EBM_BAGS,
         proofs=of_grown(
             on_sets, [(depth,) for depth in DEPTHS], ["depth"], "case", (*WAYS[:2], ERRORS_ALONE, *WAYS[2:])
         ),

@@ -177,9 +177,6 @@ def node_problems(folder: Path, repeats: int) -> str:
     return table(["model", "C", "exact", "smoothed", "interior point", "its bound"], rows)
 
 
-# ---------------------------------------------------------------------- measuring
-
-
 def within_constraints(folder: Path, repeats: int) -> str:  # noqa: ARG001
     """Objectives of default starts that break a constraint, seconds in brackets: repaired, and as solvers begin."""
     rows = []
@@ -208,6 +205,9 @@ def within_constraints(folder: Path, repeats: int) -> str:  # noqa: ARG001
             assert best.status == "optimal"
             rows.append([model.name, f"{name} ({data.n} x {data.p})", words, *row, written(best.objective)])
     return table(["model", "data", "constraint", "repaired", "search's tree", "optimum"], rows)
+
+
+# ---------------------------------------------------------------------- measuring
 
 
 def run_starts(

@@ -321,16 +321,11 @@ def solve_problem(
         known = problem.at_least(least, within)
         if problem.unfinished:
             return _unfinished(known, solver, tree, settings.gap)
-        values, warnings = (
-            (None, [])
-            if tree is None
-            else _start_values(
-                problem,
-                tree,
-                may_search=settings.start == "default" and settings.time_limit != 0,
-                seed=settings.seed,
-            )
-        )
+        values: Values | None = None
+        warnings: list[str] = []
+        if tree is not None:
+            may_search = settings.start == "default" and settings.time_limit != 0
+            values, warnings = _start_values(problem, tree, may_search=may_search, seed=settings.seed)
     with budget.phase("solve"):
         if prover and values is not None and proven_before(known, values, settings.gap):
             limited, solution = known, start_proven(known, solver, values, prover)
